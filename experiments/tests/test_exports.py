@@ -198,7 +198,7 @@ def test_what_is_wrong_is_said_in_a_sentence(nda, loris, tmp_path):
     with pytest.raises(InputError, match=r"again.csv: the participant 'NDARAA001' occurs in several rows"):
         read_hbn(loris[0], again)
     words = write(tmp_path / "words.csv", [["EID", "Age", "Sex"], ["NDARAA001", 8, "boy"]])
-    with pytest.raises(InputError, match=r"No value of sex is understood: it holds 'boy'"):
+    with pytest.raises(InputError, match=r"No value of sex is recognised: it contains 'boy'"):
         read_hbn(loris[0], words)
     high = write(
         tmp_path / "high.csv", [["EID", "CBCL_01", "CBCL_02"], ["NDARAA001", 3, 0], ["NDARAA002", 0, 1]]

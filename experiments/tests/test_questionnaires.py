@@ -46,7 +46,7 @@ def test_files_without_any_questionnaire_and_with_one_twice(tmp_path):
         subject.read_hbn_questionnaires([tmp_path / "other.csv"])
     path = exported(tmp_path)
     (tmp_path / "again.csv").write_bytes(path.read_bytes())
-    with pytest.raises(InputError, match="in another file as well"):
+    with pytest.raises(InputError, match="also in another file"):
         subject.read_hbn_questionnaires([path, tmp_path / "again.csv"])
 
 

@@ -107,8 +107,8 @@ def test_a_finished_run_is_not_run_again(tmp_path):
     [
         (("diagnosis", "--study", "bfi", "--quick"), "has no labels to predict"),
         (("diagnosis", "--study", "hbm"), "'hbm' is not one of"),
-        (("replication", "--study", "hbn"), "Name two studies"),
-        (("stability", "--abcd", "x.txt"), "--study does not name abcd"),
+        (("replication", "--study", "hbn"), "Give two studies"),
+        (("stability", "--abcd", "x.txt"), "--study does not include abcd"),
         (("stability", "--hbn", "nowhere.csv"), "nowhere.csv"),
     ],
 )

@@ -436,7 +436,7 @@ def test_a_limit_that_is_reached_is_said(three_factors):
     count = nest(three_factors, n_iter=20, max_components=1, random_state=0)
     assert count.n_components == 1 and "did not suffice" in count.reason
     count = comparison_data(three_factors, n_samples=20, max_components=2, random_state=0)
-    assert count.n_components == 2 and "the most looked at" in count.reason
+    assert count.n_components == 2 and "the most tried" in count.reason
 
 
 def test_a_rare_answer_may_be_missing_from_a_sample():

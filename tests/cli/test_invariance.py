@@ -77,7 +77,7 @@ def other(tmp_path):
         (lambda number: "", "site", "There is nothing to compare: nobody has a value in 'site'."),
         (lambda number: f"s{number}", "site", "'site' has 80 different values"),
         (lambda number: "x", "school", "there is no column 'school' to use as a group"),
-        (lambda number: "x", "q01", "--by names 'q01', which is an item of the model"),
+        (lambda number: "x", "q01", "--by is 'q01', which is an item of the model"),
     ],
 )
 def test_what_is_no_group(run, results, other, tmp_path, site, by, said):

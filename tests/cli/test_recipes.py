@@ -13,7 +13,7 @@ SHOWN = {  # what shows that it was used
     "penalty": "with an elastic-net penalty on scores and loadings (β = 0.2)",
     "file format": "What will be analysed",
     "report section": "80 participants have scores.",
-    "selection rule": "taking the number of factors that is the smallest whose error on hidden",
+    "selection rule": "the chosen number of factors is the smallest whose error on hidden",
     "command": "participants left out 2 answers or fewer.",
 }
 

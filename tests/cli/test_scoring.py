@@ -79,7 +79,7 @@ def test_many_participants_are_scored_in_parts(run, model, tmp_path, monkeypatch
         (lambda t: t.assign(q05=["often"] + ["1"] * 79), "row 2, column 'q05' holds the text 'often'"),
         (lambda t: t.assign(sex="x"), "Confound 'sex' holds 'x'"),
         (lambda t: t.assign(age=[np.nan] + [7.0] * 79), "Confound 'age' is missing for participant '001'"),
-        (lambda t: t.iloc[:0], "no row of answers"),
+        (lambda t: t.iloc[:0], "there are no answers below it"),
     ],
 )
 def test_tables_that_do_not_fit_the_model(run, model, tmp_path, change, said):

@@ -160,7 +160,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
     >>> search.n_components_
     4
     >>> search.choice_
-    k = 4 in 100%
+    k = 4 in 99%, 5 in 1%
     """
 
     def __init__(
