@@ -155,12 +155,11 @@ def test_the_committed_page_says_what_the_committed_table_says(statement):
     page, cases = (RESULTS / "calibration.md").read_text(encoding="utf-8"), pd.read_csv(table)
     said = cases.dropna(subset="said")
     error, naive = brier(said)
-    title = statement.title.replace("_", r"\_")  # as Markdown writes it
     assert verdict(said) in page
-    assert f"| {title} | {len(said)} | {error:.3f} | {naive:.3f} |" in page
+    assert f"| {statement.title} | {len(said)} | {error:.3f} | {naive:.3f} |" in page
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_quick_form_runs_every_statement(tmp_path):
     result = CliRunner().invoke(cli, ["reproduce", "calibration", "--quick", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output

@@ -141,7 +141,7 @@ STARTS = Statement(
 )
 SETTLED = Statement(
     "settled",
-    "A fit has settled (converged_)",
+    "A fit has settled",
     f"""The same fits, iterated on to a hundredth of their tolerance. Where converged_ is True, every loading
     is said to lie within {NEAR:.0%} of its item's range of its limit, with a probability of {SAID}.""",
     settled_cases,
