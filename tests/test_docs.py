@@ -89,9 +89,9 @@ def written_by(line):
 
 
 def printing_pages():
-    """Pages with commands, but for the README; the one that newcomers read first is in `make test`."""
+    """Pages with commands, but for the README, whose commands are in `make test`."""
     return [
-        pytest.param(page, id=page.name, marks=() if page.name == "index.md" else pytest.mark.long)
+        pytest.param(page, id=page.name, marks=pytest.mark.long)
         for page in PRINTING
         if page.name != "README.md" and lines_of(page)
     ]

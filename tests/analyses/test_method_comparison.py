@@ -123,6 +123,7 @@ def test_a_journal_of_other_data_is_refused(short, tmp_path):
         stability(other, methods=[TWO], checkpoint=journal, sizes=[0.8], n_splits=1)
 
 
+@pytest.mark.long
 def test_scores_tell_diagnoses_better_than_chance_and_shuffled_ones_do_not(cohort, labels):
     shuffled = labels.sample(frac=1, random_state=0).set_axis(labels.index)
     both = labels.join(shuffled.add_prefix("shuffled_"))

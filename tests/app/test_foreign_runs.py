@@ -83,7 +83,10 @@ def test_a_link_is_never_written_through(server, done, outside, name, fitted):
     assert everything(outside) == before and not run.folder.exists()
 
 
-@pytest.mark.parametrize("name", ["log.txt", "fit.lock", "progress.json"])
+@pytest.mark.parametrize(
+    "name",
+    ["log.txt", *(pytest.param(name, marks=pytest.mark.long) for name in ("fit.lock", "progress.json"))],
+)
 def test_a_second_name_of_a_file_is_not_written_to(server, done, outside, name):
     run = copied(server, done, fitted=False)
     (run.folder / "log.txt").touch()

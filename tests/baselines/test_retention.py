@@ -268,7 +268,7 @@ def test_fit_of_the_hull_agrees_with_psych(studies, from_r, study, most, kept):
     assert count.n_components == kept == int(np.nanargmax(count.curve["elbow"]))
 
 
-@pytest.mark.parametrize(("study", "kept"), [("bfi", 8), ("harman74", 4)])
+@pytest.mark.parametrize(("study", "kept"), [("bfi", 8), pytest.param("harman74", 4, marks=pytest.mark.long)])
 def test_nest_agrees_with_samples_that_r_drew(studies, from_r, study, kept):
     count = nest(studies[study], n_iter=5000 if study == "harman74" else 300, random_state=0)
     compared = min(len(count.curve), len(from_r[study]["nest"]))
@@ -573,6 +573,7 @@ def test_nest_finds_the_factors_of_simulated_studies():
     assert np.mean(np.array(found) == 3) >= 0.85  # a level of 5 %, and few samples
 
 
+@pytest.mark.long
 def test_nest_does_not_run_away_with_rare_answers():
     """Of 57 yes/no items with few yes, 46 factors were kept, which is all that 57 items can identify."""
     X = answers_of(np.random.default_rng(0), n=300, m=57, cuts=[2.0])

@@ -88,10 +88,14 @@ def _written(place, table, *, years):
     return place
 
 
-@pytest.fixture(scope="session", params=[demo_part, bfi_part], ids=["demo", "bfi"])
+STUDIES = {"demo": demo_part, "bfi": bfi_part}
+LONG_ON_BFI = {"app", "batch", "diagnosis", "longitudinal", "meta", "stability"}  # there in test-all
+
+
+@pytest.fixture(scope="session")
 def place(request, tmp_path_factory):
     """A folder whose answers are fitted, with all options at their defaults."""
-    made = request.param(tmp_path_factory.mktemp("defaults"))
+    made = STUDIES[request.param](tmp_path_factory.mktemp("defaults"))
     made.run(f"fit answers.csv{made.codebook}")
     return made
 
@@ -218,6 +222,19 @@ def test_every_command_has_a_case():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", CASES)
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        pytest.param(
+            study,
+            command,
+            id=f"{study}-{command}",
+            marks=pytest.mark.long if study == "bfi" and command in LONG_ON_BFI else (),
+        )
+        for study in STUDIES
+        for command in CASES
+    ],
+    indirect=["place"],
+)
 def test_a_command_with_its_defaults(command, place):
     CASES[command](place)

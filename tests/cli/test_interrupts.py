@@ -169,7 +169,8 @@ def unfinished(folder):
 
 
 @pytest.mark.parametrize(
-    "ending", [signal.SIGTERM, signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.long)]
+    "ending",
+    [signal.SIGTERM, *(pytest.param(one, marks=pytest.mark.long) for one in (signal.SIGINT, signal.SIGHUP))],
 )
 def test_an_end_that_is_asked_for_leaves_nothing(writing, tmp_path, ending):
     assert (unfinished(tmp_path)[0] / "new" / "scores.csv").exists()

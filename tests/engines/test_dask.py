@@ -185,6 +185,7 @@ def test_a_cluster_without_any_worker_left_is_one_sentence():
             fitted(Dask(client, chunk=50), callback=end_all)
 
 
+@pytest.mark.long
 def test_a_worker_that_is_killed_with_a_dask_array_is_replaced(client, engine, here):
     answers = da.from_array(np.asarray(DATA.answers, float), chunks=(60, 16))
 
@@ -260,6 +261,7 @@ def test_answers_of_a_few_are_left_out_as_in_a_table(engine):
     same(models[1], models[0])
 
 
+@pytest.mark.long
 def test_a_search_in_a_dask_array_chooses_by_some_participants_who_are_brought_here(engine):
     settings = {"n_components": (2, 3), "betas": (0.1,), "n_splits": 4, "random_state": 0}
     search, local = (

@@ -251,7 +251,7 @@ def searches(weights=None, **options):
         warnings.filterwarnings("ignore", "item_range is not declared")
         warnings.filterwarnings("ignore", category=InputWarning)
         warnings.filterwarnings("ignore", "The fit stopped after")
-        warnings.filterwarnings("error", "The GPU's kernels", InputWarning)
+        warnings.filterwarnings("error", "The GPU kernels", InputWarning)
         return [
             ICQFCV(model, engine=engine, **settings).fit(answers, sample_weight=weights)
             for engine in ("local", "torch")

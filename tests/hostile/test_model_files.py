@@ -1,5 +1,7 @@
 """No damaged, forged or exploding model file is taken for the model, and none takes much memory."""
 
+import pytest
+
 from hostile import model_files
 from hostile.tally import Tally
 from icqf import ICQF
@@ -21,6 +23,7 @@ def test_a_forged_file_is_refused(tmp_path):
     assert held(model_files.forgeries(400, SEED, tmp_path))["refused"] > 350
 
 
+@pytest.mark.long
 def test_a_bomb_is_refused_in_little_memory(tmp_path):
     counts = held(model_files.bombed(tmp_path))
     assert set(counts) == {"refused"}

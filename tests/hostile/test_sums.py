@@ -26,7 +26,7 @@ def test_the_attack_works_on_sums_with_all_digits():
     assert best(sums.site(100, 3, exact=True)) > sums.by_chance(100, 3) + BEYOND_CHANCE
 
 
-@pytest.mark.parametrize("n", [50, 100])
+@pytest.mark.parametrize("n", [50, pytest.param(100, marks=pytest.mark.long)])
 def test_answers_to_three_items_are_not_found(n):
     assert best(sums.site(n, 3, exact=False)) <= sums.by_chance(n, 3) + BEYOND_CHANCE
 

@@ -64,6 +64,7 @@ def test_it_does_not_grow_where_a_weaker_one_is_best():
     assert model.beta_ < 0.5 and tried(model) == list(BETAS)
 
 
+@pytest.mark.long
 def test_jobs_and_interruptions_change_nothing(study, grown, tmp_path):
     path = tmp_path / "journal"
     whole = search(study, n_components=[2, 3], checkpoint=path, n_jobs=2)
