@@ -18,7 +18,7 @@ from icqf.workflow.options import StudyOptions, read_config
 from small_study import ITEMS, table, weak_study
 
 # A search that takes a few seconds.
-SLOW = {**QUICK, "n_components": "1-5", "beta": "0.05, 0.1", "n_splits": "10", "n_repeats": "2"}
+SLOW = {**QUICK, "n_components": "1-5", "beta": "0.05, 0.1", "n_splits": "10", "n_repeats": "6"}
 
 
 def messy():
