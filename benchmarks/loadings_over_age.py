@@ -69,7 +69,7 @@ def recovery(seed: int) -> list[dict[str, object]]:
 
 
 def alarms(seed: int, *, drift: float, level: bool) -> dict[str, float]:
-    """What the test of change with age says of one small study."""
+    """What the test of change with age finds in one small study."""
     data = make_longitudinal(**SMALL, drift=drift, random_state=seed)
     visits = data.visits.copy()
     if level:  # half of the items rise by a point over the ages, for everybody alike

@@ -56,7 +56,7 @@ def _average(least: float) -> Rule:
 
 
 def _expected(cost: float) -> Rule:
-    """Return the rule that maximises the factors expected to be found again, minus a cost per factor."""
+    """Return the rule that maximises the factors expected to replicate, minus a cost per factor."""
 
     def rule(part: FittedPart, curve: ChanceCurve) -> int:
         table = _up_to_min(part, curve)

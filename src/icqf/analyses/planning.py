@@ -1,4 +1,4 @@
-"""How many participants does a study need for its factors to be found again?"""
+"""How many participants a study needs for its factors to replicate."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def plan(
     callback: Callable[[Progress], object] | None = None,
     random_state: Any = 0,
 ) -> SamplePlan:
-    """Predict how many participants a study needs for the factors of a model to be found again.
+    """Predict how many participants a study needs for the factors of a model to replicate.
 
     For each size, pairs of independent studies are fitted afresh with the model's number of factors and β;
     a factor is found again where the loadings of its counterpart in the second study correlate at least 0.8

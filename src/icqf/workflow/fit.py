@@ -311,7 +311,7 @@ def provenance_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
 
 
 def _choice(search: ICQFCV) -> dict[str, Any]:
-    """What the search says of its choice, and every number of factors that it tried."""
+    """How sure the search is of its choice, and every number of factors that it tried."""
     columns = ["n_components", "beta", "error", "standard_error"]
     return {
         "choice": str(search.sample_choice_),
