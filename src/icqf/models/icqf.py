@@ -97,8 +97,8 @@ class ICQF(FittedModel):
     tol : float
         A start ends when no single loading would move by more than `tol` of its item's range, and no
         score by more than `tol`, in its own exact step (see `certificate_`). Such steps are small in a flat
-        valley, too: the best fit goes on until its moves are ten times smaller, and is tested by an exchange
-        of loadings between factors.
+        valley, too: the best fit is tested by an exchange of loadings between factors, and continued until
+        its moves are ten times smaller where it does not come back.
     max_iter : int
         Most iterations of one start.
     init : {"nndsvd", "rotated", "random"} or (scores, loadings)

@@ -33,8 +33,8 @@ SAMPLE = 20_000  # participants with whom starts are compared where answers stay
 _SCORES_AT_A_TIME = 500_000  # of all starts that run together: 4 MB
 AS_WELL = 1e-3  # of the objective: starts that differ by no more describe the answers as well
 COUNTERPART = 0.8  # correlation of loadings from which two factors are the same one
-FINER = 10  # times as far as its tolerance asks the best fit goes on
-LARGE = 100_000  # participants beyond whom it does not: every iteration is a pass over all of them
+FINER = 10  # times as far as its tolerance asks a fit is continued that does not come back
+LARGE = 100_000  # participants beyond whom a fit is not tested: every iteration is a pass over all of them
 EXCHANGED = 0.05  # of each other's loadings: what factors exchange to see whether the fit comes back
 GOING_ON = 300  # iterations at most, each time
 TRIES = 3
@@ -50,6 +50,7 @@ def fit_from_starts(model: ICQF, problem: Problem, k: int, init: Any) -> Factori
     open: otherwise a start more or less would change the last digits of everything.
     """
     rng = np.random.default_rng(check_random_state(model.random_state).randint(2**31 - 1))
+    (exchange,) = rng.spawn(1)  # the same whatever the starts draw
     automatic = model.n_init == "auto" and isinstance(init, str)
     if automatic and not problem.observations.here:
         return _from_a_sample(model, problem, k, rng)
@@ -57,7 +58,7 @@ def fit_from_starts(model: ICQF, problem: Problem, k: int, init: Any) -> Factori
     best, seen = _best(model, problem, k, _order(init, number), rng)
     if automatic and model.solver == "fast" and _times_reached(best, seen, k) < number:
         best = _raced(model, problem, k, best, seen, rng)
-    best = _gone_on(model, problem, best, rng)
+    best = _tested(model, problem, best, exchange)
     told = ((each, _agreement(best.factors.loadings[:k], loadings)) for each, loadings in seen)
     return replace(best, starts=tuple(replace(each, factors=tuple(r.tolist())) for each, r in told))
 
@@ -150,32 +151,33 @@ def _best(
     return best, seen
 
 
-def _gone_on(model: ICQF, problem: Problem, best: Factorization, rng: np.random.Generator) -> Factorization:
-    """The best fit after further iterations, and whether it comes back where its factors are exchanged.
+def _tested(model: ICQF, problem: Problem, best: Factorization, rng: np.random.Generator) -> Factorization:
+    """The best fit, and whether it comes back where its factors are exchanged; otherwise continued.
 
-    In a flat valley every single step is small long before its end. So the best fit goes on until its moves
-    are ten times smaller; then all factors and confounds exchange some of their loadings, which hardly
-    changes the reconstructed answers where scores follow, and the iterations run again. What ends lower is
-    kept, and tried again.
+    In a flat valley or at a saddle every single step is small. So all factors and confounds exchange some of
+    their loadings, which hardly changes the reconstructed answers where scores follow, and the iterations run
+    again. A fit that comes back has settled. One that ends elsewhere, or lower, is continued until its moves
+    are ten times smaller, and tested again; what ends lower is kept.
     """
     bounded = problem.bounds.loading is not None  # without bounds, scores and loadings have no common unit
     usual = bounded and problem.observations.repeats == 1 and problem.n <= LARGE
     if not usual or not best.converged or model.solver != "fast":
         return best
-    found, start, drift, small = best, best.factors.loadings, 0.0, _small_drift(problem, model.tol)
-    for _ in range(TRIES):
-        further = _settled(model, problem, start, done=found.n_iter)
+    found, small, finer = best, _small_drift(problem, model.tol), 1.0
+    for _ in range(1 + TRIES):
+        loadings = found.factors.loadings
+        shaken = _settled(model, problem, _exchanged(problem, loadings, rng), finer=finer)
+        drift = _distance(problem, loadings, shaken.factors.loadings)
+        lower = shaken.objective < found.objective * (1 - AS_GOOD)
+        if finer > 1 and drift > small and shaken.objective > found.objective * (1 + AS_GOOD):
+            drift = 0.0  # it ended at another minimum, and a worse one
+        if not lower and (finer > 1 or drift <= small):
+            break
+        start, finer = shaken.factors.loadings if lower else loadings, FINER
+        further = _settled(model, problem, start, finer=finer, done=found.n_iter)
         if further.objective < found.objective:
             trace, n_iter = found.trace.followed_by(further.trace), found.n_iter + further.n_iter
             found = replace(further, trace=trace, n_iter=n_iter)
-        loadings = found.factors.loadings
-        shaken = _settled(model, problem, _exchanged(problem, loadings, rng))
-        drift = _distance(problem, loadings, shaken.factors.loadings)
-        if drift > small and shaken.objective > found.objective * (1 + AS_GOOD):
-            drift = 0.0  # it ended at another minimum, and a worse one
-        if drift <= small or shaken.objective > found.objective * (1 - AS_GOOD):
-            break
-        start = shaken.factors.loadings
     certificate = replace(found.certificate, drift=drift)
     return replace(found, certificate=certificate, converged=certificate.holds(model.tol) and drift <= small)
 
@@ -185,8 +187,10 @@ def _small_drift(problem: Problem, tol: float) -> float:
     return float(max(0.02, 20 * tol, 0.4 / np.sqrt(problem.n)))
 
 
-def _settled(model: ICQF, problem: Problem, start: Array, *, done: int | None = None) -> Factorization:
-    """The fit from loadings on, iterated further; the callback hears of iterations that follow `done`."""
+def _settled(
+    model: ICQF, problem: Problem, start: Array, *, finer: float, done: int | None = None
+) -> Factorization:
+    """The fit continued from these loadings; the callback hears of iterations that follow `done`."""
     tell, before = model.callback, done or 0
 
     def counted(progress: IterationProgress) -> None:
@@ -198,7 +202,7 @@ def _settled(model: ICQF, problem: Problem, start: Array, *, done: int | None = 
         WarmStart(start),
         tol=model.tol,
         max_iter=max(1, min(GOING_ON, model.max_iter - before)),
-        solver=Solver(steady=True, finer=FINER),
+        solver=Solver(steady=True, finer=finer),
         callback=None if done is None else counted,
         engine=model.engine,
     )
