@@ -272,6 +272,31 @@ def test_ids_that_files_write_differently_are_told(run, study, tmp_path):
 def test_instruments_that_do_not_go_together_have_no_meta_factor(run, study, tmp_path):
     """With a penalty that leaves no loading, none is announced, and nobody is told to lower --beta."""
     words = ("--n-components", "2", "--beta", "0.1", "--n-meta", "2", "--meta-beta", "1000")
-    done = run("meta", study, *words, "--out", tmp_path / "results")
-    assert done.exit_code == 0 and done.stdout.startswith("No meta-factor was found"), done.output
-    assert "Lower --beta" not in done.stderr and "behind" not in done.stdout.splitlines()[0]
+    out = tmp_path / "results"
+    done = run("meta", study, *words, "--out", out)
+    assert done.exit_code == 0 and done.stdout.startswith("No common factor behind 6 factors"), done.output
+    assert "Lower --beta" not in done.stderr
+    assert {path.name for path in out.iterdir()} == {
+        *("factor_scores.csv", "meta.icqf", "meta.html", "meta.md", "config.toml", "provenance.json")
+    }
+    assert "No common factor behind 6 factors of 3 instruments" in (out / "meta.md").read_text()
+    assert json.loads((out / "provenance.json").read_text())["common_factor"]["n_components"] == 0
+    assert run("show", out / "meta.icqf").stdout.startswith("No common factor behind 6 factors")
+    scored = run("score", out / "meta.icqf", study, "--out", tmp_path / "scores.csv")
+    assert scored.exit_code == 0, scored.stderr
+    assert list(pd.read_csv(tmp_path / "scores.csv", index_col=0)) == [
+        f"{q}: factor{r}" for q in "ABC" for r in (1, 2)
+    ]
+
+
+def test_numbers_of_factors_by_instrument(run, study, tmp_path):
+    given = ("--n-components", "A=2", "B=1-1", "1", "--beta", "0.1", "--n-meta", "1", "--meta-beta", "0.1")
+    done = run("meta", study, *given, "--no-compare", "--out", tmp_path / "results")
+    assert done.exit_code == 0, done.stderr
+    models = json.loads((tmp_path / "results" / "provenance.json").read_text())["models"]
+    assert [models[name]["n_components"] for name in "ABC"] == [2, 1, 1]
+    again = run("meta", "--config", tmp_path / "results" / "config.toml", "--out", tmp_path / "again")
+    assert again.exit_code == 0, again.stderr
+    for words, said in (("E=2", "'E', which is not an instrument"), ("A=2 A=3", "each instrument once")):
+        done = run("meta", study, "--n-components", *words.split(), "--out", tmp_path / "other")
+        assert done.exit_code == 2 and said in done.stderr and "--n-components" in done.stderr, done.stderr

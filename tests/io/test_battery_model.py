@@ -115,7 +115,7 @@ def test_a_forged_file_with_right_checksums_is_refused(content, load, change):
 
 def test_a_newer_file_is_refused(content, load):
     members = contents(content)
-    with pytest.raises(InputError, match="saved in file format 99, but this icqf reads format 2; install a"):
+    with pytest.raises(InputError, match="saved in file format 99, but this icqf reads format 3; install a"):
         load(sealed({**members, **header(members, "battery.json", version=99)}))
 
 

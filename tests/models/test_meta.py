@@ -9,7 +9,7 @@ from icqf import ICQF, ICQFCV
 from icqf.data import Battery
 from icqf.datasets import make_battery
 from icqf.errors import InputError
-from icqf.models import L1NMF, MetaICQF
+from icqf.models import L1NMF, MetaICQF, compare_hierarchy
 from icqf.resampling import match_factors
 
 
@@ -104,6 +104,106 @@ def test_each_instrument_may_have_its_own_estimator(made):
     assert model.instruments_["D"].beta == 0.2
 
 
+def test_numbers_of_factors_are_set_by_instrument(made):
+    short = ICQFCV(n_components=[2], betas=[0.1], n_repeats=1, n_splits=3, random_state=0)
+    model = MetaICQF({"A": 2, "B": ICQF(3), "C": 1, "D": short}, meta_estimator=ICQF(2)).fit(made.battery)
+    assert [len(own.components_) for own in model.instruments_.values()] == [2, 3, 1, 2]
+    with pytest.raises(InputError, match=r"n_components must be a whole number of at least 1, not 0"):
+        MetaICQF(0).fit(made.battery)
+
+
+def unrelated(seed, n=200):
+    return make_battery(n, n_items=(8, 8, 8), n_factors=2, n_meta=2, absent=0.2, shared=0, random_state=seed)
+
+
+def searched(battery, **more):
+    second = ICQFCV(ICQF(item_weight="variance", n_init=1), betas=[0.05], n_repeats=1, random_state=0, **more)
+    return MetaICQF(ICQF(2, n_init=1), meta_estimator=second).fit(battery)
+
+
+def test_unrelated_instruments_have_no_common_factor_and_related_ones_have(tmp_path):
+    """At a chance of 1 in 20 each, three or more of eight would be a rare accident."""
+    batteries = [unrelated(seed).battery for seed in range(8)]
+    models = [searched(battery, n_components=[1, 2]) for battery in batteries]
+    assert sum(model.meta_ is not None for model in models) <= 2
+    related = make_battery(200, n_items=(8, 8, 8), n_factors=2, n_meta=2, absent=0.2, shared=0.7)
+    assert searched(related.battery, n_components=[1, 2]).common_.p < 0.001
+
+    model, battery = next(pair for pair in zip(models, batteries, strict=True) if pair[0].meta_ is None)
+    assert model.loadings_.shape == (6, 0) and model.item_loadings_.shape == (24, 0)
+    assert model.transform(battery).shape == (200, 0) and list(model.get_feature_names_out()) == []
+    assert model.factor_scores(battery).shape == (200, 6)
+    for refused in (lambda: model.score(battery), lambda: compare_hierarchy(model, battery, flat=ICQF(1))):
+        with pytest.raises(InputError, match="have no common factor"):
+            refused()
+    model.save(tmp_path / "meta.icqf")
+    again = MetaICQF.load(tmp_path / "meta.icqf")
+    assert again.meta_ is None and again.n_participants_ == model.n_participants_
+    pd.testing.assert_frame_equal(again.factor_scores(battery), model.factor_scores(battery))
+
+
+def test_what_only_confounds_share_is_no_common_factor():
+    """Every instrument has a factor that follows age; nothing else is shared."""
+    rng, found = np.random.default_rng(5), []
+    for _ in range(6):
+        age = rng.uniform(0, 1, 200)
+        ids = pd.Index([f"P{i}" for i in range(200)], name="id")
+        tables = {}
+        for name in "AB":
+            scores = np.clip(0.7 * age + 0.4 * rng.uniform(0, 1, 200) - 0.1, 0, 1)
+            answers = np.clip(np.rint(4 * scores[:, None] + 0.6 * rng.normal(size=(200, 8))), 0, 4)
+            tables[name] = pd.DataFrame(answers, index=ids, columns=[f"{name}{j}" for j in range(8)])
+        second = ICQFCV(ICQF(n_init=1), n_components=[1], betas=[0.05], n_repeats=1, random_state=0)
+        model = MetaICQF(ICQF(1, n_init=1, item_range=(0, 4)), meta_estimator=second)
+        found.append(model.fit(tables).common_.p < 0.05)
+        found.append(model.fit(tables, confounds=pd.DataFrame({"age": age}, index=ids)).common_.p < 0.05)
+    assert all(found[::2]) and sum(found[1::2]) <= 2
+
+
+def test_a_factor_of_one_instrument_alone_is_no_meta_factor():
+    """Two factors of C always come together; they have nothing to do with A and B."""
+    rng = np.random.default_rng(3)
+    common, own = (rng.uniform(0, 1, 300) * (rng.random(300) < 0.6) for _ in range(2))
+    ids = pd.Index([f"P{i}" for i in range(300)], name="id")
+    tables = {}
+    for name, factors in {"A": [common], "B": [common], "C": [own, own]}.items():
+        parts = [
+            np.clip(
+                np.rint(
+                    4 * np.clip(0.8 * each + 0.2 * rng.random(300), 0, 1)[:, None]
+                    + 0.4 * rng.normal(size=(300, 6))
+                ),
+                0,
+                4,
+            )
+            for each in factors
+        ]
+        answers = np.concatenate(parts, axis=1)
+        tables[name] = pd.DataFrame(
+            answers, index=ids, columns=[f"{name}{j}" for j in range(answers.shape[1])]
+        )
+    first = {
+        "A": ICQF(1, item_range=(0, 4)),
+        "B": ICQF(1, item_range=(0, 4)),
+        "C": ICQF(2, item_range=(0, 4)),
+    }
+    second = ICQFCV(ICQF(n_init=1), n_components=[2], betas=[0.01], n_repeats=1, random_state=0)
+    model = MetaICQF(first, meta_estimator=second).fit(tables)
+    assert model.searches_["meta"].n_components_ == 2 and model.loadings_.shape[1] == 1
+    assert (model.loadings_.loc[["A", "B"]] > 0.5).all(axis=None)
+    assert model.meta_.init == "nndsvd"
+
+
+def test_the_evidence_vanishes_where_rows_are_shuffled():
+    made = make_battery(200, n_items=(8, 8), n_factors=2, n_meta=2, absent=0.0, random_state=0)
+    assert searched(made.battery, n_components=[2]).common_.p < 1e-6
+    own = dict(made.battery.instruments)
+    order = np.random.default_rng(0).permutation(200)
+    shuffled = own["B"].answers.iloc[order].set_axis(own["B"].answers.index)
+    again = searched({"A": own["A"], "B": type(own["B"])(shuffled, own["B"].items)}, n_components=[2])
+    assert again.common_.p > 0.05 and again.meta_ is None
+
+
 def test_confounds_take_part_in_both_stages(made):
     rng = np.random.default_rng(0)
     ages = pd.DataFrame({"age": rng.uniform(6, 18, made.battery.n_participants)}, index=made.battery.ids)
@@ -115,10 +215,8 @@ def test_confounds_take_part_in_both_stages(made):
         model.transform(new)
 
 
-def test_score_is_better_than_that_of_a_model_without_factors(made, model):
-    flat = MetaICQF(ICQF(3), meta_estimator=ICQF(3, beta=1000.0))
-    with pytest.warns(UserWarning, match="All loadings are 0"):
-        flat.fit(made.battery)
+def test_score_is_better_than_that_of_a_model_with_too_few_factors(made, model):
+    flat = MetaICQF(ICQF(3), meta_estimator=ICQF(1)).fit(made.battery)
     assert model.score(made.battery) > flat.score(made.battery)
 
 

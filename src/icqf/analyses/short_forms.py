@@ -550,12 +550,12 @@ def reduced_battery(model: MetaICQF, items: Mapping[str, Iterable[str]]) -> Meta
         name: reduced_model(each, kept[name]) for name, each in model.instruments_.items() if kept.get(name)
     }
     factors = [
-        str(model.meta_.item_range_.index[at])
+        str(model.second_stage.item_range_.index[at])
         for name in short.instruments_
-        for at in range(*model.columns(name).indices(len(model.meta_.item_range_)))
+        for at in range(*model.columns(name).indices(len(model.second_stage.item_range_)))
     ]
-    short.meta_ = reduced_model(model.meta_, factors)
-    short.searches_, short.n_participants_ = {}, model.n_participants_
+    short.meta_ = reduced_model(model.second_stage, factors)
+    short.searches_, short.n_participants_, short.common_ = {}, model.n_participants_, None
     return short
 
 
@@ -665,7 +665,7 @@ class MetaRecovery:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             scores = self.model.factor_scores(self.battery).reindex(ids).to_numpy()
-            expected = np.asarray(self.model.meta_.inverse_transform(self.wanted.T, confounds=own))
+            expected = np.asarray(self.model.second_stage.inverse_transform(self.wanted.T, confounds=own))
         scores = np.where(np.isnan(scores), np.clip(expected, 0, 1), scores)
         drawn = rng.integers(0, self.n, n)
         chosen = None if own is None else own.iloc[drawn].reset_index(drop=True)
@@ -674,10 +674,10 @@ class MetaRecovery:
             for name in self.model.instruments_
         }
         joined = np.concatenate([part.wanted for part in parts.values()]).T
-        table = pd.DataFrame(joined, columns=list(self.model.meta_.item_range_.index))
-        problem = state(self.model.meta_, NewAnswers(self.model.meta_, table, chosen)).problem
+        table = pd.DataFrame(joined, columns=list(self.model.second_stage.item_range_.index))
+        problem = state(self.model.second_stage, NewAnswers(self.model.second_stage, table, chosen)).problem
         return SimulatedBatteryRecovery(
-            self.model, parts, problem, self.model.meta_.solve_scores(problem), tuple(self.places)
+            self.model, parts, problem, self.model.second_stage.solve_scores(problem), tuple(self.places)
         )
 
     def _simulated_part(
@@ -720,12 +720,12 @@ class SimulatedBatteryRecovery:
     @cached_property
     def loadings(self) -> Array:
         """Loadings of the meta-factors (K, factors), in the second stage's units."""
-        return self.problem.scaled_loadings(self.model.meta_.components_)
+        return self.problem.scaled_loadings(self.model.second_stage.components_)
 
     @cached_property
     def offset(self) -> Array:
         """The part of confounds and intercept in the factors' scores (factors, n), in the same units."""
-        loadings = self.problem.scaled_loadings(self.model.meta_.confound_components_)
+        loadings = self.problem.scaled_loadings(self.model.second_stage.confound_components_)
         return loadings.T @ self.problem.design
 
     def nothing(self) -> BatteryForm:

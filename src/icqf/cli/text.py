@@ -99,16 +99,15 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
         for item, low, high in each.item_range_.itertuples()
     }
     width = shutil.get_terminal_size((100, 24)).columns
-    if (table < LEAST_META).to_numpy().all():
-        return (
-            "No meta-factor was found: the instruments' factors are not related. Each instrument's own "
-            "factors are unaffected."
-        )
-    lines = [
-        f"{counted(table.shape[1], 'meta-factor')} behind {counted(len(table), 'factor')} of "
-        f"{counted(len(model.instruments_), 'instrument')}, from "
+    data = (
+        f"{counted(len(table), 'factor')} of {counted(len(model.instruments_), 'instrument')}, from "
         f"{counted(model.n_participants_, 'participant')}."
-    ]
+    )
+    if model.meta_ is None:
+        from icqf.workflow.meta import no_common_factor
+
+        return f"No common factor behind {data}\n" + "\n".join(textwrap.wrap(no_common_factor(model), width))
+    lines = [f"{counted(table.shape[1], 'meta-factor')} behind {data}"]
     for name in table.columns:
         strong = table[name].sort_values(ascending=False, kind="stable")
         parts = [

@@ -196,6 +196,34 @@ def counts(value: Any) -> tuple[int, ...]:
     return tuple(sorted(numbers))
 
 
+def counts_by_name(value: Any) -> tuple[Any, ...]:
+    """Return numbers of factors as `counts` does, or by instrument: ``{"mood": 2}``, ``"mood=2"``."""
+    if isinstance(value, Mapping):
+        parts: list[Any] = [f"{name}={given}" for name, given in value.items()]
+    else:
+        parts = parts_of(value)
+    named = [part for part in parts if isinstance(part, str) and "=" in part]
+    if not named:
+        return counts(value)
+    found: dict[str, str] = {}
+    for part in named:
+        name, _, given = part.rpartition("=")
+        counts(given)
+        if not name.strip() or name.strip() in found:
+            raise ValueError("each instrument once with its number of factors, as in mood=2 sleep=3-5")
+        found[name.strip()] = given.strip()
+    others = [part for part in parts if part not in named]
+    return (*(f"{name}={given}" for name, given in found.items()), *(counts(others) if others else ()))
+
+
+def counts_of(value: tuple[Any, ...], name: str) -> tuple[int, ...]:
+    """The numbers of factors of one instrument, from what `counts_by_name` returned; empty for auto."""
+    for part in value:
+        if isinstance(part, str) and part.rpartition("=")[0] == name:
+            return counts(part.rpartition("=")[2])
+    return tuple(part for part in value if not isinstance(part, str))
+
+
 def parts_of(value: Any) -> list[Any]:
     """Return the values of an option that may have several, as a list."""
     return list(value) if isinstance(value, (list, tuple)) else [value]

@@ -65,8 +65,9 @@ def make_synthetic(
 ) -> Synthetic:
     """Make the paper's synthetic questionnaire.
 
-    Each factor is present alone in about n/k participants and together with the next in half as many; its
-    scores are U(0.5, 1), and one in ten is set to 0. Loadings are U(0, 100), and seven in ten are set to 0.
+    Each factor is present alone in n/(2k) participants, and in as many together with the one before and with
+    the one after (the first has none before it, the last none after it); its scores are U(0.5, 1), and one in
+    ten is set to 0. Loadings are U(0, 100), and seven in ten are set to 0.
     A share `noise` of the answers is shifted by U(−100, 100), and everything is clipped to 0…100.
 
     Parameters
@@ -149,6 +150,7 @@ def make_battery(
     n_meta: int = 3,
     absent: float = 0.4,
     own: float = 0.3,
+    shared: float = 1.0,
     noise: float = 0.15,
     highest: Sequence[int] = (2, 3, 4, 1),
     random_state: int = 0,
@@ -174,6 +176,9 @@ def make_battery(
         least one.
     own : float
         Largest part of a factor's score that no meta-factor explains.
+    shared : float
+        Share of participants whose meta-factors' scores are behind an instrument, drawn for each instrument
+        separately; behind those of the others are scores of its own. At 0 the instruments are unrelated.
     noise : float
         Standard deviation of the noise, as a share of the item's range.
     highest : sequence of int
@@ -189,6 +194,8 @@ def make_battery(
     """
     if not 0 <= absent < 1:
         raise InputError(f"absent must be a share from 0 to below 1, not {absent!r}.")
+    if not 0 <= shared <= 1:
+        raise InputError(f"shared must be a share from 0 to 1, not {shared!r}.")
     if not 1 <= len(n_items) <= 26:
         raise InputError(f"n_items must list the items of 1 to 26 instruments, not of {len(n_items)}.")
     rng = np.random.default_rng(random_state)
@@ -201,7 +208,12 @@ def make_battery(
     instruments, factor_tables, item_tables = {}, [], []
     for at, (name, m) in enumerate(zip(names, n_items, strict=True)):
         V = _loadings(rng, n_factors, n_meta, (0.6, 0.9), offset=at * n_factors)
-        W = np.clip(U @ V.T + own * rng.random((n, n_factors)) * (rng.random((n, n_factors)) < 0.5), 0, 1)
+        behind = U
+        if shared < 1:
+            other = rng.uniform(0.2, 1.0, (n, n_meta)) * (rng.random((n, n_meta)) < 0.5)
+            behind = np.where(rng.random((n, 1)) < shared, U, other)
+        specific = own * rng.random((n, n_factors)) * (rng.random((n, n_factors)) < 0.5)
+        W = np.clip(behind @ V.T + specific, 0, 1)
         top = highest[at % len(highest)]
         Q = top * _loadings(rng, m, n_factors, (0.5, 1.0))
         answers = np.clip(np.rint(W @ Q.T + noise * top * rng.standard_normal((n, m))), 0, top)

@@ -25,7 +25,7 @@ from icqf.io.atomic import write_bytes
 from icqf.io.formats import READERS
 
 FORMAT, VERSION = "icqf-model", 5
-BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 2
+BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 3
 HEADER, CODEBOOK, BATTERY = "model.json", "codebook.json", "battery.json"
 META = "meta"  # the folder of the second stage; instruments are numbered
 CHECKSUM = "sha256"
@@ -57,9 +57,8 @@ class StoredModel:
     codebook: StoredCodebook = field(default_factory=StoredCodebook)
 
 
-StoredBattery = tuple[
-    dict[str, StoredModel], StoredModel
-]  # models of instruments, and of their joined scores
+# models of instruments, of their joined scores (None without a common factor), and how many participants
+StoredBattery = tuple[dict[str, StoredModel], StoredModel | None, int]
 
 
 def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
@@ -68,14 +67,23 @@ def write_model(path: str | os.PathLike[str], model: StoredModel) -> None:
 
 
 def write_battery_model(
-    path: str | os.PathLike[str], instruments: Mapping[str, StoredModel], meta: StoredModel
+    path: str | os.PathLike[str],
+    instruments: Mapping[str, StoredModel],
+    meta: StoredModel | None,
+    n_participants: int,
 ) -> None:
     """Write the models of a battery's instruments, by name, and of their joined scores to one file."""
-    head = {"format": BATTERY_FORMAT, "version": BATTERY_VERSION, "instruments": list(instruments)}
+    head = {
+        "format": BATTERY_FORMAT,
+        "version": BATTERY_VERSION,
+        "instruments": list(instruments),
+        "n_participants": n_participants,
+        "common_factor": meta is not None,
+    }
     tensors = {BATTERY: _json(head)}
     for at, model in enumerate(instruments.values(), start=1):
         tensors |= _tensors(model, f"{at}/")
-    _write(path, tensors | _tensors(meta, f"{META}/"))
+    _write(path, tensors | ({} if meta is None else _tensors(meta, f"{META}/")))
 
 
 def _tensors(model: StoredModel, folder: str = "") -> dict[str, np.ndarray]:
@@ -154,7 +162,10 @@ def read_battery_model(path: str | os.PathLike[str]) -> StoredBattery:
 def _battery(tensors: dict[str, np.ndarray]) -> StoredBattery:
     head = _parsed(tensors, BATTERY)
     _check_version(head, BATTERY_FORMAT, BATTERY_VERSION)
-    instruments = head.pop("instruments")
+    instruments, n_participants = head.pop("instruments"), head.pop("n_participants")
+    common_factor = head.pop("common_factor")
+    if type(n_participants) is not int or n_participants < 1 or type(common_factor) is not bool:
+        raise ValueError("it does not say how many participants and common factors it has")
     if head or not isinstance(instruments, list) or not 0 < len(instruments) <= _MOST_INSTRUMENTS:
         raise ValueError("it does not list its instruments")
     if not all(isinstance(name, str) and name for name in instruments):
@@ -162,10 +173,10 @@ def _battery(tensors: dict[str, np.ndarray]) -> StoredBattery:
     if len({*instruments}) < len(instruments):
         raise ValueError("an instrument appears twice")
     models = [_model(tensors, f"{at}/") for at in range(1, len(instruments) + 1)]
-    meta = _model(tensors, f"{META}/")
+    meta = _model(tensors, f"{META}/") if common_factor else None
     for name in tensors:
         raise ValueError(f"{name[:80]!r} is not part of it")
-    return dict(zip(instruments, models, strict=True)), meta
+    return dict(zip(instruments, models, strict=True)), meta, n_participants
 
 
 class _OtherKind(InputError):

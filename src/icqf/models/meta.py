@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import t as student
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.core.problem import Problem
@@ -33,11 +35,15 @@ from icqf.models.icqfcv import ICQFCV
 from icqf.models.persistence import rebuild
 from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
-from icqf.resampling.folds import folds_of
+from icqf.resampling.folds import folds_of, units_of
 from icqf.resampling.hidden import HeldOut, HiddenError
 
 Array = NDArray[Any]
 META = "meta"  # name of the second stage
+META_BETAS = (0.01, 0.05, 0.1)  # of its default search: stronger ones would hide weak relations
+LEAST = 0.1  # loading of a factor from which it belongs to a meta-factor
+CHANCE = 0.05  # how often unrelated instruments may seem to have a common factor
+_SPLITS = 5  # folds in which instruments are hidden
 Stage = ICQF | ICQFCV
 
 
@@ -84,6 +90,10 @@ def _as_questionnaire(name: str, model: ICQF, table: Any) -> Questionnaire:
 
 def _check_joined(model: MetaICQF) -> None:
     """Refuse a second stage that does not belong to the instruments."""
+    if any(each.score_max != 1 for each in (*model.instruments_.values(), model.meta_) if each is not None):
+        raise ValueError("the scores of an instrument may exceed 1")
+    if model.meta_ is None:
+        return
     factors = [
         factor_name(name, factor)
         for name, each in model.instruments_.items()
@@ -93,8 +103,6 @@ def _check_joined(model: MetaICQF) -> None:
         raise ValueError("the meta-factors are those of other instruments")
     if not (model.meta_.item_range_.to_numpy() == [0.0, 1.0]).all():
         raise ValueError("the scores that the meta-factors describe do not lie between 0 and 1")
-    if any(each.score_max != 1 for each in (*model.instruments_.values(), model.meta_)):
-        raise ValueError("the scores of an instrument may exceed 1")
 
 
 class MetaICQF(TransformerMixin, BaseEstimator):
@@ -104,14 +112,20 @@ class MetaICQF(TransformerMixin, BaseEstimator):
     between 0 and 1: [W⁽¹⁾ … W⁽ᴾ⁾] ≈ [U, C]Vᵀ, with 0 ≤ U ≤ 1 and 0 ≤ V ≤ 1. A meta-factor is a pattern of
     factors, and through these a pattern of items. Scores of an instrument that was not given are missing.
 
+    Where the second stage is a search, its number of factors may be 0. There is a common factor only if the
+    scores of a hidden instrument, predicted from the participant's other instruments, correlate with those
+    found, confounds removed, beyond chance (`common_`, one-sided p < 0.05); and a meta-factor that does not
+    load on factors of two instruments at least is left out.
+
     Parameters
     ----------
-    estimator : ICQF, ICQFCV, mapping of str to these, or None
+    estimator : ICQF, ICQFCV, int, None, or mapping of str to these
         The first stage: one for all instruments, or one for each by name. An `ICQF` sets the number of
-        factors; an `ICQFCV` chooses it. None is ``ICQFCV()``.
+        factors and the penalty, a number only the former, as in ``{"mood": 2, "sleep": 3}``; an `ICQFCV`
+        chooses both. None is ``ICQFCV()``.
     meta_estimator : ICQF, ICQFCV or None
-        The second stage. None is ``ICQFCV(ICQF(item_weight="variance"))``, so that rare factors count as much
-        as common ones.
+        The second stage. None is ``ICQFCV(ICQF(item_weight="variance"), betas=[0.01, 0.05, 0.1])``, so that
+        rare factors count as much as common ones. An `ICQF` sets the number of meta-factors.
     checkpoint : path, optional
         Journal of all searches, from which an interrupted fit continues.
     callback : callable, optional
@@ -123,8 +137,12 @@ class MetaICQF(TransformerMixin, BaseEstimator):
     ----------
     instruments_ : dict of str to ICQF
         The fitted models of the first stage.
-    meta_ : ICQF
-        The fitted model of the second: its items are the factors of the instruments.
+    meta_ : ICQF or None
+        The fitted model of the second: its items are the factors of the instruments. None if the instruments
+        have no common factor.
+    common_ : CommonFactor or None
+        How well scores of a hidden instrument are predicted from the others: `correlation` and `p`; None for
+        a model from a file.
     searches_ : dict of str to ICQFCV
         The searches by instrument, if any; that of the second stage is "meta".
     loadings_ : DataFrame (factors, K)
@@ -149,13 +167,14 @@ class MetaICQF(TransformerMixin, BaseEstimator):
     """
 
     instruments_: dict[str, ICQF]
-    meta_: ICQF
+    meta_: ICQF | None
+    common_: CommonFactor | None
     searches_: dict[str, ICQFCV]
     n_participants_: int
 
     def __init__(
         self,
-        estimator: Stage | Mapping[str, Stage] | None = None,
+        estimator: Stage | int | Mapping[str, Stage | int | None] | None = None,
         *,
         meta_estimator: Stage | None = None,
         checkpoint: str | os.PathLike[str] | WorkJournal | None = None,
@@ -198,9 +217,35 @@ class MetaICQF(TransformerMixin, BaseEstimator):
             self.instruments_[name] = model
             tables.append(scores_table(name, model, scores, questionnaire.answers.index))
         joined = pd.concat(tables, axis=1).reindex(battery.ids)
-        self.meta_, scores = self._fit_stage(META, stages[META], scores_questionnaire(battery, joined))
-        self.n_participants_ = self.meta_.n_participants_
+        self.n_participants_ = int(joined.notna().any(axis=1).sum())
+        scores = self._fit_second(stages[META], battery, scores_questionnaire(battery, joined))
         return pd.DataFrame(scores, index=battery.ids, columns=self.get_feature_names_out())
+
+    def _fit_second(self, stage: Stage, battery: Battery, questionnaire: Questionnaire) -> Array:
+        """Fit the second stage; with a search, keep what joins instruments beyond chance."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "All loadings are 0")  # that there is no common factor says it
+            model, scores = self._fit_stage(META, stage, questionnaire)
+        self.common_ = common_factor(model, questionnaire, self._columns(), random_state=self.random_state)
+        self.meta_ = model if model.components_.any() else None
+        if isinstance(stage, ICQFCV):
+            joins = self._joins(model)
+            while self.common_.p < CHANCE and joins.any() and not joins.all():
+                start = np.nan_to_num(scores[:, joins]), model.components_[joins].T
+                model = clone(model).set_params(n_components=int(joins.sum()), init=start)
+                scores = np.asarray(model.fit_transform(questionnaire))
+                model.set_params(init=ICQF().init)  # the model remembers nobody's scores
+                joins = self._joins(model)
+            self.meta_ = model if self.common_.p < CHANCE and joins.any() else None
+        return scores if self.meta_ is not None else np.empty((len(scores), 0))
+
+    def _joins(self, meta: ICQF) -> Array:
+        """Whether each meta-factor (K,) loads on factors of at least two instruments."""
+        parts = [meta.components_[:, own].max(axis=1) >= LEAST for own in self._columns().values()]
+        return np.asarray(np.sum(parts, axis=0) >= 2)
+
+    def _columns(self) -> dict[str, slice]:
+        return {name: self.columns(name) for name in self.instruments_}
 
     def _stages(self, battery: Battery) -> dict[str, Stage]:
         """The estimator of each stage, unfitted."""
@@ -230,14 +275,20 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         return {name: self._stage(journal, name, stage) for name, stage in chosen.items()}
 
     def _stage(self, journal: WorkJournal | None, name: str, given: Any) -> Stage:
-        if given is None:
+        if given is None or (isinstance(given, numbers.Integral) and name != META):
             model = ICQF(random_state=self.random_state)
+            search: dict[str, Any] = {}
             if name == META:
                 model.set_params(item_weight="variance")
-            given = ICQFCV(model, random_state=self.random_state)
+                search["betas"] = META_BETAS
+            elif given is not None:
+                check_parameter("n_components", given)
+                search["n_components"] = given
+            given = ICQFCV(model, random_state=self.random_state, **search)
         which = "meta_estimator" if name == META else "estimator"
         if not isinstance(given, (ICQF, ICQFCV)):
-            raise InputError(f"{which} must be an ICQF or ICQFCV, not {type(given).__name__}.")
+            number = "" if name == META else ", or the number of factors"
+            raise InputError(f"{which} must be an ICQF or ICQFCV{number}, not {type(given).__name__}.")
         stage: Any = clone(given)
         inner = stage.estimator if isinstance(stage, ICQFCV) else stage
         inner = ICQF() if inner is None else inner
@@ -291,7 +342,9 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         """
         battery = self.as_battery(X, confounds)
         questionnaire = scores_questionnaire(battery, self._factor_scores(battery))
-        scores = np.asarray(self.meta_.transform(questionnaire))
+        scores = np.empty((battery.n_participants, 0))
+        if self.meta_ is not None:
+            scores = np.asarray(self.meta_.transform(questionnaire))
         return pd.DataFrame(scores, index=battery.ids, columns=self.get_feature_names_out())
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> dict[str, pd.DataFrame]:
@@ -300,7 +353,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         scores = as_pandas(X)
         if not isinstance(scores, pd.DataFrame):
             scores = pd.DataFrame(np.asarray(scores, dtype=float))
-        factors = np.asarray(self.meta_.inverse_transform(scores.to_numpy(), confounds=confounds))
+        factors = np.asarray(self.second_stage.inverse_transform(scores.to_numpy(), confounds=confounds))
         answers_by_instrument = {}
         for name, model in self.instruments_.items():
             mine = np.clip(factors[:, self.columns(name)], 0, 1)
@@ -330,12 +383,27 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         return -total / count
 
     @property
+    def second_stage(self) -> ICQF:
+        """The model of the second stage; an error if the instruments have no common factor."""
+        check_is_fitted(self)
+        if self.meta_ is None:
+            raise InputError(
+                "The instruments have no common factor, and this needs one; use the instruments' own models, "
+                "or set the number of meta-factors."
+            )
+        return self.meta_
+
+    @property
     def loadings_(self) -> pd.DataFrame:
         """Loadings of the meta-factors, (instrument, factor) × meta-factors."""
         check_is_fitted(self)
         return pd.DataFrame(
-            self.meta_.components_.T, index=self._factor_index(), columns=self.get_feature_names_out()
+            self._components().T, index=self._factor_index(), columns=self.get_feature_names_out()
         )
+
+    def _components(self) -> Array:
+        """Loadings of the meta-factors (K, factors); K may be 0."""
+        return np.empty((0, len(self._factor_index()))) if self.meta_ is None else self.meta_.components_
 
     @property
     def item_loadings_(self) -> pd.DataFrame:
@@ -343,7 +411,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         tables = []
         for name, model in self.instruments_.items():
-            composed = model.components_.T @ self.meta_.components_.T[self.columns(name)]
+            composed = model.components_.T @ self._components().T[self.columns(name)]
             index = pd.MultiIndex.from_product(
                 [[name], model.item_range_.index], names=["instrument", "item"]
             )
@@ -371,7 +439,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """The meta-factors' names: meta1, meta2, …"""
         check_is_fitted(self)
-        return np.array([f"{META}{r}" for r in range(1, len(self.meta_.components_) + 1)], dtype=object)
+        return np.array([f"{META}{r}" for r in range(1, len(self._components()) + 1)], dtype=object)
 
     def _factor_index(self) -> pd.MultiIndex:
         pairs = [
@@ -435,7 +503,8 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         """Write the models of both stages to one file. It holds no participant's data."""
         check_is_fitted(self)
         parts = {name: model.describe() for name, model in self.instruments_.items()}
-        write_battery_model(path, parts, self.meta_.describe())
+        meta = None if self.meta_ is None else self.meta_.describe()
+        write_battery_model(path, parts, meta, self.n_participants_)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -445,13 +514,16 @@ class MetaICQF(TransformerMixin, BaseEstimator):
             return cls.rebuilt(*stored)
 
     @classmethod
-    def rebuilt(cls, instruments: Mapping[str, StoredModel], meta: StoredModel) -> Self:
+    def rebuilt(
+        cls, instruments: Mapping[str, StoredModel], meta: StoredModel | None, n_participants: int
+    ) -> Self:
         """The model from its description; any error means that the description is not valid."""
         model = cls()
         model.instruments_ = {name: rebuild(ICQF, stored) for name, stored in instruments.items()}
-        model.meta_ = rebuild(ICQF, meta)
+        model.meta_ = None if meta is None else rebuild(ICQF, meta)
+        model.common_ = None
         model.searches_ = {}
-        model.n_participants_ = model.meta_.n_participants_
+        model.n_participants_ = n_participants
         _check_joined(model)
         return model
 
@@ -465,6 +537,93 @@ def _warn_of_problems(battery: Battery) -> None:
 
 def _named_stage(callback: Callable[[Progress], object], name: str) -> Callable[[Progress], object]:
     return lambda progress: callback(replace(progress, stage=name))
+
+
+@dataclass(frozen=True)
+class CommonFactor:
+    """How well the scores of a hidden instrument are predicted from the participant's other instruments."""
+
+    correlation: float  # of predicted scores with those found, without what confounds explain of either
+    p: float  # one-sided, that unrelated instruments would correlate as much
+
+
+def common_factor(
+    meta: ICQF, questionnaire: Questionnaire, columns: Mapping[str, slice], *, random_state: Any = 0
+) -> CommonFactor:
+    """Hide whole instruments, fit the second stage to the other scores, and correlate predicted and found.
+
+    Parameters
+    ----------
+    meta : ICQF
+        The second stage: its number of factors and its penalty are used.
+    questionnaire : Questionnaire
+        The joined scores.
+    columns : mapping of str to slice
+        The factors of each instrument.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the fit has already warned
+        stated = meta.state(questionnaire)
+    problem, k = stated.problem, len(meta.components_)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
+    units = units_of(problem, questionnaire.groups, stated.kept)
+    units = np.arange(problem.n) if units is None else units
+    observed = problem.observations.observed
+    answered = np.column_stack([observed[:, own].any(axis=1) for own in columns.values()])
+    found = np.concatenate([block.X for block in problem.precise_blocks()])
+    design = np.vstack([problem.design, np.ones(problem.n)]).T
+    residuals = np.zeros((2, problem.n, problem.m))  # of the scores found, and of those predicted
+    for mask in instrument_masks(units, answered, list(columns.values()), _SPLITS, rng):
+        hidden = mask & observed
+        held = HeldOut(problem.with_beta(float(meta.beta)), hidden, given=stated.given)
+        factors = _factors(held.visible, meta, k)
+        predicted = factors.scores.T @ held.visible.own_loadings(factors.loadings)[:k]
+        for item in range(problem.m):
+            rows, seen = np.flatnonzero(hidden[:, item]), np.flatnonzero(observed[:, item] & ~hidden[:, item])
+            if min(len(rows), len(seen)) > design.shape[1]:
+                confounded = design[rows] @ _regression(design[seen], found[seen, item])
+                residuals[0, rows, item] = found[rows, item] - confounded
+                own = predicted[rows, item]
+                residuals[1, rows, item] = own - design[rows] @ _regression(design[rows], own)
+    return _correlated(residuals, units, problem.weights)
+
+
+def _regression(design: Array, values: Array) -> Array:
+    return np.asarray(np.linalg.lstsq(design, values, rcond=None)[0])
+
+
+def _correlated(residuals: Array, units: Array, weights: Array | None) -> CommonFactor:
+    """The mean correlation over factors, and how far it is from 0 for how units (families) differ."""
+    found, predicted = residuals[:, :, residuals[1].std(axis=0) > 1e-9]
+    size = np.sqrt((found**2).sum(axis=0) * (predicted**2).sum(axis=0))
+    sums = (found * predicted / np.where(size > 0, size, 1.0)).sum(axis=1)
+    by_unit = np.bincount(units, weights=sums if weights is None else sums * weights / weights.mean())
+    by_unit = by_unit[by_unit != 0]
+    if len(by_unit) < 2:
+        return CommonFactor(0.0, 1.0)
+    z = by_unit.sum() / np.sqrt((by_unit**2).sum())
+    return CommonFactor(float(sums.sum() / found.shape[1]), float(student.sf(z, len(by_unit) - 1)))
+
+
+def instrument_masks(
+    units: Array, answered: Array, columns: Sequence[slice], n_splits: int, rng: np.random.Generator
+) -> list[Array]:
+    """Which columns (n, columns) each fold hides: whole instruments of participants who have others.
+
+    `units` (n,) are the participants or their families, and `answered` (n, instruments) who has what.
+    """
+    # Within each unit (a participant or a family) the instruments go to consecutive folds.
+    ranks = rng.permuted(np.tile(np.arange(len(columns)), (units.max() + 1, 1)), axis=1)
+    fold_of = (ranks + rng.integers(0, n_splits, len(ranks))[:, None]) % n_splits
+    masks = []
+    for fold in range(n_splits):
+        hidden = (fold_of == fold)[units] & answered
+        hidden &= (answered & ~hidden).any(axis=1)[:, None]  # something must be left to predict from
+        mask = np.zeros((len(units), max(own.stop for own in columns)), dtype=bool)
+        for at, own in enumerate(columns):
+            mask[:, own] = hidden[:, at, None]
+        masks.append(mask)
+    return masks
 
 
 Hide = Literal["answers", "instruments"]
@@ -640,7 +799,7 @@ class FoldPlan:
             rows[name] = place[battery.rows(name)[each.kept]]
             columns[name] = slice(first, first + each.problem.m)
             first += each.problem.m
-        return cls(battery, stated, flat, model.instruments_, model.meta_, flat_model, rows, columns)
+        return cls(battery, stated, flat, model.instruments_, model.second_stage, flat_model, rows, columns)
 
     def masks(self, hide: Hide, n_splits: int, seed: int) -> list[Array]:
         """Which answers (n, items) each fold hides."""
@@ -653,20 +812,8 @@ class FoldPlan:
             folds = folds_of(self.flat.problem, groups=together, n_splits=n_splits, rng=rng)
             return [folds.mask(fold) for fold in range(n_splits)]
         units = np.arange(self.flat.problem.n) if together is None else together
-        names = list(self.columns)
-        # Within each unit (a participant or a family) the instruments go to consecutive folds.
-        ranks = rng.permuted(np.tile(np.arange(len(names)), (units.max() + 1, 1)), axis=1)
-        fold_of = (ranks + rng.integers(0, n_splits, len(ranks))[:, None]) % n_splits
         answered = self.battery.answered.to_numpy()[self.flat.kept]
-        masks = []
-        for fold in range(n_splits):
-            hidden = (fold_of == fold)[units] & answered
-            hidden &= (answered & ~hidden).any(axis=1)[:, None]  # something must be left to predict from
-            mask = np.zeros((self.flat.problem.n, self.flat.problem.m), dtype=bool)
-            for at, name in enumerate(names):
-                mask[:, self.columns[name]] = hidden[:, at, None]
-            masks.append(mask)
-        return masks
+        return instrument_masks(units, answered, list(self.columns.values()), n_splits, rng)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.battery import Battery
-from icqf.data.settings import parameter_error
+from icqf.data.settings import counts_of, parameter_error
 from icqf.data.study import Study
 from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import Progress
-from icqf.errors import InputError, counted, shown_share
+from icqf.errors import InputError, counted, did_you_mean, shown_share
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.models.icqfcv import ICQFCV
@@ -27,7 +27,9 @@ from icqf.models.meta import (
     ALL,
     ALONE,
     FLAT,
+    LEAST,
     META,
+    META_BETAS,
     TWO_STAGES,
     HierarchyComparison,
     MetaICQF,
@@ -88,7 +90,16 @@ class MetaFit:
 
 def read_battery(options: StudyOptions) -> Studies:
     """Read all instruments of a battery, each with its own options."""
-    instruments = find_instruments(options)
+    instruments = [
+        replace(each, options=replace(each.options, n_components=counts_of(options.n_components, each.name)))
+        for each in find_instruments(options)
+    ]
+    names = [each.name for each in instruments]
+    for part in options.n_components:
+        strange = part.rpartition("=")[0] if isinstance(part, str) else names[0]
+        if strange not in names:
+            complaint = f" names {strange!r}, which is not an instrument.{did_you_mean(strange, names)}"
+            raise parameter_error("n_components", complaint)
     studies = {each.name: _read(each) for each in instruments}
     if options.answers.is_dir() and len(studies) > 1:
         for name, (_, study) in studies.items():
@@ -123,7 +134,7 @@ def fit_battery(
         The instruments from `read_battery`, if already read.
     compare : bool
         Whether to compare how well hidden answers are predicted by two stages and by one flat factorization
-        of all items.
+        of all items, if there is a common factor.
     checkpoint : Path, optional
         The journal of all searches and folds.
     callback : callable, optional
@@ -147,7 +158,12 @@ def fit_battery(
     studies = read_battery(options) if studies is None else studies
     battery = Battery({name: study.questionnaire for name, (_, study) in studies.items()})
     journal = WorkJournal.at(checkpoint)
-    second = replace(options, n_components=options.n_meta, beta=options.meta_beta, item_weight="variance")
+    second = replace(
+        options,
+        n_components=options.n_meta,
+        beta=options.meta_beta or META_BETAS,
+        item_weight="variance",
+    )
     model = MetaICQF(
         {name: _stage(own) for name, (own, _) in studies.items()},
         meta_estimator=_stage(second),
@@ -161,6 +177,7 @@ def fit_battery(
             scores = model.fit_transform(battery)
         except InputError as error:
             raise _named_as_option(error) from None
+        compare = compare and model.meta_ is not None
         comparisons = _compare(options, model, battery, journal, callback) if compare else ()
     seconds = time.perf_counter() - clock
     messages = user_warnings(caught)
@@ -245,12 +262,13 @@ def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
     (True, True)
     """
     model, options = fit.model, fit.options
-    tables = {
-        "meta_scores": fit.scores,
-        "factor_scores": model.factor_scores(fit.battery),
-        "meta_loadings": _flat_index(model.loadings_),
-        "item_loadings": _flat_index(model.item_loadings_),
-    }
+    tables = {"factor_scores": model.factor_scores(fit.battery)}
+    if model.meta_ is not None:
+        tables |= {
+            "meta_scores": fit.scores,
+            "meta_loadings": _flat_index(model.loadings_),
+            "item_loadings": _flat_index(model.item_loadings_),
+        }
     if fit.comparisons:
         parts = [each.table.assign(hidden=each.hide) for each in fit.comparisons]
         tables["hidden"] = (
@@ -283,7 +301,7 @@ def _flat_index(table: pd.DataFrame) -> pd.DataFrame:
 
 def _provenance(fit: MetaFit, outputs: list[str]) -> dict[str, Any]:
     """Return the content of ``provenance.json``, which names no participant, folder or user."""
-    models = {**fit.model.instruments_, META: fit.model.meta_}
+    common = fit.model.common_
     return {
         **run_provenance(fit.options, fit.started, fit.seconds, files_of(fit.studies)),
         "participants": fit.battery.n_participants,
@@ -294,15 +312,18 @@ def _provenance(fit: MetaFit, outputs: list[str]) -> dict[str, Any]:
                 "participants": int(model.n_participants_),
                 "converged": bool(model.converged_),
             }
-            for name, model in models.items()
+            for name, model in {**fit.model.instruments_, META: fit.model.meta_}.items()
+            if model is not None
         },
+        "common_factor": None
+        if common is None
+        else {"n_components": fit.model.loadings_.shape[1], "correlation": common.correlation, "p": common.p},
         "warnings": anonymous(fit.warnings),
         "outputs": outputs,
     }
 
 
 _TOP, _OF_EACH = 9, 3  # items shown, and most of one instrument
-_LEAST = 0.1
 
 
 def meta_page(
@@ -335,16 +356,21 @@ def meta_page(
     >>> meta_page(model, battery, title="A and B").title
     'Meta-factors of A and B'
     """
-    k = len(model.meta_.components_)
-    factors = len(model.loadings_)
-    share = model.meta_.summary().variance_explained
     complete = int(battery.answered.all(axis=1).sum())
+    data = (
+        f"{counted(len(model.loadings_), 'factor')} of {counted(len(battery.names), 'instrument')}, from "
+        f"{counted(battery.n_participants, 'participant')}, of whom {complete} answered every instrument."
+    )
+    name = title or "a battery"
+    if model.meta_ is None:
+        lead = [f"No common factor behind {data}", no_common_factor(model)]
+        sections = [Section("The instruments", [_instruments(model, battery)]), _methods(model)]
+        return Document(f"Meta-factors of {name}", lead, sections, footer=made_by())
+    share = model.meta_.summary().variance_explained
     lead = [
-        f"{counted(k, 'meta-factor')} behind {counted(factors, 'factor')} of "
-        f"{counted(len(battery.names), 'instrument')}, from "
-        f"{counted(battery.n_participants, 'participant')}, of whom "
-        f"{complete} answered every instrument.",
-        f"The meta-factors explain {shown_share(share)} of the variance of the factors' scores.",
+        f"{counted(len(model.meta_.components_), 'meta-factor')} behind {data}",
+        f"The meta-factors explain {shown_share(share)} of the variance of the factors' scores."
+        f"{_evidence(model)}",
         *(each.verdict for each in comparisons),
     ]
     with default_settings():
@@ -362,9 +388,26 @@ def meta_page(
     ]
     if comparisons:
         sections.append(Section("Is the second level worthwhile?", _comparison_blocks(comparisons)))
-    sections.append(Section("Methods", _methods(model)))
-    name = title or "a battery"
+    sections.append(_methods(model))
     return Document(f"Meta-factors of {name}", lead, sections, footer=made_by())
+
+
+def no_common_factor(model: MetaICQF) -> str:
+    """Say that the instruments have no common factor, and how that was judged."""
+    return (
+        "The scores of an instrument cannot be predicted from the other instruments beyond chance."
+        f"{_evidence(model)} Each instrument's own factors are unaffected."
+    )
+
+
+def _evidence(model: MetaICQF) -> str:
+    if model.common_ is None:
+        return ""
+    p = f"p = {model.common_.p:.2g}" if model.common_.p >= 0.001 else "p < 0.001"
+    return (
+        " Predicted from the participant's other instruments, the scores of a hidden instrument correlate "
+        f"{model.common_.correlation:.2f} with those found (one-sided {p})."
+    )
 
 
 def _factors(model: MetaICQF) -> Grid:
@@ -398,7 +441,7 @@ def _items(model: MetaICQF) -> list[str | Grid | Picture]:
         rows = [
             [about.get(key, str(key[1])), str(key[0]), f"{share:.0%}"]
             for key, share in zip(top.index, top, strict=True)
-            if share >= _LEAST
+            if share >= LEAST
         ]
         if rows:
             caption = f"{title}: its strongest items, at most three per instrument, by share of their range"
@@ -414,7 +457,7 @@ def _instruments(model: MetaICQF, battery: Battery) -> Grid:
         answered = battery.answered[name]
         summary = each.summary()
         mine = model.loadings_.loc[[name]].to_numpy()
-        alone = int((mine.max(axis=1) < _LEAST).sum())
+        alone = int((mine.max(axis=1, initial=0.0) < LEAST).sum())
         rows.append(
             [
                 name,
@@ -456,16 +499,28 @@ def _comparison_blocks(comparisons: Sequence[HierarchyComparison]) -> list[str |
     return blocks
 
 
-def _methods(model: MetaICQF) -> list[str | Grid | Picture]:
+def _methods(model: MetaICQF) -> Section:
     chosen = "chosen by cross-validation" if model.searches_ else "given"
-    return [
+    prose: list[str | Grid | Picture] = [
         "First, every instrument was factorized separately; then the scores of its factors, which lie "
         "between 0 and 1, were joined by participant and factorized in turn. Scores are missing for "
         "participants without the instrument. The loading of a meta-factor on an item is the sum, over the "
         "instrument's factors, of the item's loading times the factor's.",
-        f"Numbers of factors and penalties were {chosen}. In the comparison, both stages and the flat "
-        "factorization are refitted in every fold, on the same visible answers.",
+        f"Numbers of factors and penalties were {chosen}.",
     ]
+    if META in model.searches_:
+        prose.append(
+            "The number of meta-factors may be 0: whole instruments were hidden in five folds, their scores "
+            "were predicted by meta-factors fitted to the others, and there is a common factor only if "
+            "predicted and found scores correlate (without what confounds explain, one-sided p < 0.05). A "
+            "meta-factor that does not load on factors of two instruments (at least 0.1) is left out."
+        )
+    if model.meta_ is not None:
+        prose.append(
+            "In the comparison, both stages and the flat factorization are refitted in every fold, on the "
+            "same visible answers."
+        )
+    return Section("Methods", prose)
 
 
 def _shown(names: Sequence[str] | pd.Index) -> list[str]:

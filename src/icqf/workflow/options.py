@@ -22,6 +22,7 @@ from icqf.data.settings import (
     Settings,
     bins_of,
     counts,
+    counts_by_name,
     file,
     like,
     number_in,
@@ -92,17 +93,17 @@ missing_codes, reverse, visit
     )
     n_meta: tuple[int, ...] = option(
         (),
-        "Number of meta-factors; several, or a range, are compared.",
+        "Number of meta-factors; several, or a range, are compared. Without one set, it may be 0.",
         take=counts,
         metavar="K",
         usual="auto",
     )
     meta_beta: tuple[float, ...] = option(
         (),
-        "Penalty of the second stage.",
+        "Penalty of the second stage; several are compared.",
         take=lambda value: penalties(value, "meta_beta"),
         metavar="NUMBER",
-        usual="auto",
+        usual="0.01 0.05 0.1",
     )
     rule: str = option("min", "Selection rule of cross-validation.", label="Selection rule")
     n_splits: int = option(10, "Number of folds of cross-validation.", label="Folds")
@@ -269,8 +270,25 @@ class LongitudinalOptions(StudyOptions):
 
 @dataclass(frozen=True)
 class MetaOptions(StudyOptions):
-    """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery."""
+    """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery.
 
+    `n_components` may be given by instrument.
+
+    Examples
+    --------
+    >>> from icqf.workflow import MetaOptions
+    >>> MetaOptions.of({"answers": "study", "n_components": {"mood": 2, "sleep": "3-5"}}).n_components
+    ('mood=2', 'sleep=3-5')
+    """
+
+    n_components: tuple[Any, ...] = option(
+        (),
+        "Number of factors of the instruments, or of each by name, such as mood=2 sleep=3-5; several are "
+        "compared.",
+        take=counts_by_name,
+        metavar="[NAME=]K",
+        usual="auto",
+    )
     compare: bool = option(
         True, "Compare with one flat factorization of all items, on hidden answers.", kind=Flag()
     )

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from icqf_experiments.calibration.batteries import BATTERIES
 from icqf_experiments.calibration.frame import Statement
 from icqf_experiments.calibration.intervals import INTERVALS
 from icqf_experiments.calibration.number_of_factors import SAMPLES, SEEDS
@@ -28,5 +29,6 @@ from icqf_experiments.calibration.replication import REPLICATION
 from icqf_experiments.calibration.starts import SETTLED, STARTS
 
 STATEMENTS: Mapping[str, Statement] = {
-    each.name: each for each in (REPLICATION, SEEDS, SAMPLES, ANSWERS, MODEL, STARTS, SETTLED, INTERVALS)
+    each.name: each
+    for each in (REPLICATION, SEEDS, SAMPLES, ANSWERS, MODEL, STARTS, SETTLED, INTERVALS, BATTERIES)
 }

@@ -23,6 +23,7 @@ from icqf.workflow.options import MetaOptions
 Examples:
   icqf meta study/ --out results
   icqf meta study/ --confounds age sex --n-meta 3 --out results
+  icqf meta study/ --n-components mood=2 sleep=3 --out results
   icqf meta wide.csv --codebook items.csv --out results
   icqf score results/meta.icqf new-study/ --out scores.csv""",
 )
@@ -38,7 +39,8 @@ def command(
     ANSWERS is a folder with one file for each questionnaire, joined by participant id, or a wide table whose
     codebook has a column "instrument"; see icqf batch. Participants who lack a questionnaire are included
     with the others they have. Writes scores and loadings of the meta-factors, their loadings on items, the
-    model, a page and a figure of the three levels.
+    model, a page and a figure of the three levels. If the questionnaires have no common factor, that is the
+    result, and scores are those of their own factors.
     """
     from icqf.workflow.meta import files_of, fit_battery, read_battery, write_meta
     from icqf.workflow.results_folder import refuse_existing
@@ -62,8 +64,7 @@ def command(
         names = write_meta(fit, out, force=force)
     if quiet:
         return
-    empty = (fit.model.loadings_ == 0).to_numpy().all()
-    say(each for each in fit.warnings if not (empty and getattr(each, "code", "") == "all-zero"))
+    say(fit.warnings)
     echo(meta_text(fit.model, top=top))
     for each in fit.comparisons:
         echo(f"\n{each}")
