@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -83,9 +83,14 @@ def _run(
     *,
     what: str = "Experiment",
     unit: str = "fits",
+    parts: Iterable[str] = (),
 ) -> None:
-    """Run an experiment, and print the page that it writes."""
+    """Run an experiment, record what its page was made with, and print the page.
+
+    `parts` are studies or statements that have a table, and so a record, of their own.
+    """
     from icqf.workflow.evaluation import Design
+    from icqf_experiments.made_with import commit, record
 
     with job(ctx, options["out"], what=what, unit=unit, journal=False, folder=True) as meter:
         design = Design(
@@ -96,8 +101,11 @@ def _run(
             names=tuple(options.get("methods", ())),
             callback=meter,
             command=typed(ctx),
+            commit=commit(),
         )
         page = work(design.quickly() if options.get("quick") else design)
+        for table in [f"{page.stem}-{part}" for part in parts] or [page.stem]:
+            record(design.out, table, command=design.command, made_with=design.commit)
     if not options["quiet"]:
         echo(page.read_text(encoding="utf-8"))
         echo(f"Written to {options['out']}: {page.name}, tables and figures.", err=True)
@@ -197,9 +205,13 @@ def _study_options(default: Sequence[str]) -> list[Command]:
 
 
 def _on_studies(
-    ctx: click.Context, options: dict[str, Any], work: Callable[[list[Study], Design], Path]
+    ctx: click.Context,
+    options: dict[str, Any],
+    work: Callable[[list[Study], Design], Path],
+    *,
+    apart: bool = True,
 ) -> None:
-    """Load the studies and run an experiment on them."""
+    """Load the studies and run an experiment on them, on each of them apart or on all together."""
     from icqf.workflow.evaluation import QUICK_PARTICIPANTS
     from icqf_experiments.studies import load_study
 
@@ -209,7 +221,7 @@ def _on_studies(
             raise click.UsageError(f"--{name} gives files, but --study does not include {name}.", ctx)
     most = QUICK_PARTICIPANTS if options["quick"] else None
     studies = [load_study(name, files=files.get(name, ()), most=most) for name in options["studies"]]
-    _run(ctx, options, partial(work, studies))
+    _run(ctx, options, partial(work, studies), parts=options["studies"] if apart else ())
 
 
 @_experiment("loadings", "Loadings of three methods side by side (experiment 1).", *_study_options(["hbn"]))
@@ -251,7 +263,7 @@ def replication_command(ctx: click.Context, **options: Any) -> None:
 
     if len(options["studies"]) != 2:
         raise click.UsageError("Give two studies to compare.", ctx)
-    _on_studies(ctx, options, replication_experiment)
+    _on_studies(ctx, options, replication_experiment, apart=False)
 
 
 @_experiment(
@@ -348,7 +360,7 @@ def calibration_command(ctx: click.Context, **options: Any) -> None:
     names = options["statements"]
     _known(names, STATEMENTS, "statement")
     work = partial(calibration_page, STATEMENTS.values(), names)
-    _run(ctx, options, work, what="Calibration", unit="pairs")
+    _run(ctx, options, work, what="Calibration", unit="pairs", parts=names or STATEMENTS)
 
 
 @_experiment("consensus", "When averaging over resamples helps.", GROUND, JOBS)

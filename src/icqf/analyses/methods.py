@@ -66,7 +66,7 @@ def _both(label: Array) -> bool:
     return len(np.unique(label)) == 2
 
 
-FACTORS = tuple(range(2, 17))
+FACTORS = tuple(range(1, 17))
 
 
 @dataclass(frozen=True, eq=False)

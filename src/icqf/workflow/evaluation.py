@@ -33,7 +33,8 @@ class Design:
     """The design of an experiment; the defaults are the paper's.
 
     `names` are the methods to run, empty for all that suit the experiment; `parameters` are those of
-    `icqf.ICQF`; the folder `out` also contains the journals of fits, which experiments share.
+    `icqf.ICQF`; the folder `out` also contains the journals of fits, which experiments share. `command` and
+    `commit` are named on the page.
     """
 
     out: Path
@@ -49,6 +50,7 @@ class Design:
     n_jobs: int | None = None
     callback: Callable[[Progress], object] | None = None
     command: str = ""
+    commit: str = ""
     names: tuple[str, ...] = ()
     quick: bool = False
 
@@ -183,7 +185,8 @@ def results_page(
     """
     quick = "This is a quick run with few splits, candidates and participants: a trial, not a result."
     what = prose(f"{setting} {quick * design.quick}")
-    first = Prose(["Made by ", Span(design.command, "code"), f" with icqf {__version__}. {what}"])
+    version = f"icqf {__version__}{f', commit {design.commit}' * bool(design.commit)}"
+    first = Prose(["Made by ", Span(design.command, "code"), f" with {version}. {what}"])
     blocks = list(parts)
     loose = present(*(block for block in blocks if not isinstance(block, Section)))
     sections = [Section("Results", loose)] if loose else []
@@ -203,7 +206,7 @@ def candidates(design: Design) -> str:
     Examples
     --------
     >>> candidates(Design(Path("out")))
-    'k from 2 to 16, β from 0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5'
+    'k from 1 to 16, β from 0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5'
     """
     ks, betas = design.n_components, ", ".join(f"{beta:g}" for beta in design.betas)
     if ks == "auto":

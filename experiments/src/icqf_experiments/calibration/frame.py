@@ -14,6 +14,7 @@ from icqf.engines.parallel import run_all
 from icqf.errors import InputError, counted, listed
 from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
 from icqf.workflow.evaluation import Design, linked, prose, results_page
+from icqf_experiments.made_with import commit_of
 
 BINS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0)
 ENOUGH = 50  # cases from which a bin is judged
@@ -135,11 +136,14 @@ def calibration_page(statements: Iterable[Statement], names: Sequence[str], desi
         file = design.out / statement.file()
         if not names or statement.name in names:
             checked(statement, statement.cases(design)).to_csv(file, index=False, float_format="%.6g")
-        elif not file.is_file():
+            made_with = design.commit
+        elif file.is_file():
+            made_with = commit_of(design.out, file.stem)
+        else:
             continue
         every = checked(statement, pd.read_csv(file))
         table = every.dropna(subset="said")
-        sections.append(_section(statement, table, every))
+        sections.append(_section(statement, table, every, made_with))
         verdicts.append(Prose([Span(f"{statement.title}.", "strong"), f" {verdict(table)}"]))
         error, naive = brier(table)
         rows.append([statement.title, str(len(table)), f"{error:.3f}", f"{naive:.3f}", _worst(table)])
@@ -225,7 +229,8 @@ def _bin(row: Mapping[Any, Any]) -> str:
     return f"{row['low']:g}–{row['high']:g}"
 
 
-def _section(statement: Statement, table: pd.DataFrame, every: pd.DataFrame) -> Section:
+def _section(statement: Statement, table: pd.DataFrame, every: pd.DataFrame, made_with: str) -> Section:
+    by = f", made with commit {made_with}" * bool(made_with)
     return Section(
         statement.title,
         [
@@ -235,7 +240,7 @@ def _section(statement: Statement, table: pd.DataFrame, every: pd.DataFrame) -> 
             reliability_grid({name: part for name, part in groups_of(table).items() if name != "all"}),
             _by_source(table),
             *statement.more(every),
-            linked(f"All {counted(len(table), 'case')}", statement.file()),
+            linked(f"All {counted(len(table), 'case')}{by}", statement.file()),
         ],
     )
 
