@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from icqf import InputError
 from icqf.cli.program import cli
 from icqf.workflow.evaluation import Design
-from icqf_experiments.calibration import STATEMENTS, replication
+from icqf_experiments.calibration import STATEMENTS, number_of_factors, replication
 from icqf_experiments.calibration.frame import (
     BINS,
     Statement,
@@ -21,6 +21,7 @@ from icqf_experiments.calibration.frame import (
     reliability,
     verdict,
 )
+from icqf_experiments.calibration.learning import best_candidate, left_out
 from icqf_experiments.calibration.populations import Population, behind, pairs_of_parts
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
@@ -105,7 +106,7 @@ def test_answers_at_the_ends_are_yes_and_no():
 def simulated_cases(n=3000):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"resampled": rng.uniform(0, 0.98, n), "halves": rng.uniform(0, 0.98, n)})
-    table = table.assign(m=rng.integers(10, 70, n), n=300, k=3, yes_no=0.0, skewness=0.0, ends=0.5)
+    table = table.assign(m=rng.integers(10, 70, n), n=300, k=3, yes_no=0.0, skewness=0.0, ends=0.5, often=0.5)
     table = table.assign(signal="", which=0, answers="graded")
     up = replication.stepped_up(table["halves"])
     t = -4 + 4 * np.arctanh(up)
@@ -116,11 +117,11 @@ def simulated_cases(n=3000):
 
 
 def test_what_is_said_of_a_study_does_not_depend_on_what_it_found():
-    table, names = simulated_cases(), ("resamples", "halves")
-    before = replication.predicted(table, names)
+    table, name = simulated_cases(), "resamples and halves"
+    before = replication.CANDIDATES.predicted(table, name)
     mine = (table["study"] == "epi").to_numpy()
     spoiled = table.assign(happened=np.where(mine, 1 - table["happened"], table["happened"]))
-    after = replication.predicted(spoiled, names)
+    after = replication.CANDIDATES.predicted(spoiled, name)
     np.testing.assert_array_equal(before[mine], after[mine])
     assert not np.allclose(before[~mine], after[~mine])
     assert behind("bfi as yes/no") == "bfi"
@@ -128,22 +129,45 @@ def test_what_is_said_of_a_study_does_not_depend_on_what_it_found():
 
 def test_the_model_is_learned_back_and_the_predictor_that_matters_is_chosen():
     table = simulated_cases()
-    intercept, resamples, halves = replication.learned(table, ("resamples", "halves"))
+    intercept, resamples, halves = replication.CANDIDATES.learned(table, "resamples and halves")
     assert (intercept, resamples, halves) == (
         pytest.approx(-4, abs=0.5),
         pytest.approx(0, abs=0.2),
         pytest.approx(4, abs=0.5),
     )
-    scores = replication.compare_candidates(table).set_index("candidate")
-    assert replication.first_rule(scores.reset_index()) == "halves alone"
+    scores = replication.CANDIDATES.compared(table)
+    assert best_candidate(scores) == "halves alone"
+    scores = scores.set_index("candidate")
     assert scores.loc["halves alone", "off"] == 0 < scores.loc["resamples alone", "brier"] - 0.1
 
 
-def test_the_candidate_with_the_fewest_bins_off_is_used():
+def test_the_rule_takes_the_fewest_bins_off_among_those_that_predict_equally_well():
     scores = pd.DataFrame(
-        {"candidate": list("abc"), "predictors": 1, "brier": [0.2, 0.3, 0.1], "off": [0, 0, 1]}
+        {"candidate": list("abcde"), "predictors": [3, 1, 2, 1, 1], "noise": [0, 0, 0, 0, 9]}
     )
-    assert replication.best_candidate(scores) == "a" and replication.first_rule(scores) == "c"
+    scores = scores.assign(brier=[0.104, 0.1, 0.104, 0.106, 0.1], off=[1, 2, 1, 0, 0], open=True)
+    assert best_candidate(scores, 100) == "c"
+    assert best_candidate(scores.assign(noise=0), 100) == "e"
+    assert best_candidate(scores.assign(open=scores["candidate"] == "b"), 100) == "b"
+
+
+def test_the_ratio_for_a_study_is_learned_from_the_others(monkeypatch, tmp_path):
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {"study": np.repeat(["bfi", "epi", "population 3"], 100), "n": 150, "k": 2, "chosen": 1}
+    )
+    table = table.assign(source=table["study"].str.replace(" 3", "").replace("population", "simulated"))
+    table = table.assign(answers="graded", happened=rng.integers(0, 2, 300))
+    for ratio in number_of_factors.RATIOS:
+        table[str(ratio)] = rng.random(300)
+    table["4.0"] = np.where(table["study"] == "bfi", 1 - table["happened"], table["happened"])
+    monkeypatch.setattr(number_of_factors, "run_cases", lambda *every: table.copy())
+    found = number_of_factors.cases_of_samples(Design(tmp_path))
+    ratios = found.groupby("study")["ratio"].unique()
+    assert ratios["bfi"].tolist() == [4.0]  # what the others are right with, wrong as it is about this study
+    mine = (found["study"] == "bfi").to_numpy()
+    said = found.loc[mine, "said"].fillna(0)
+    assert (said == found.loc[mine, "4.0"]).all() and set(left_out(found)) == {"bfi", "epi", "tenth 3"}
 
 
 @pytest.mark.parametrize("statement", STATEMENTS.values(), ids=list(STATEMENTS))

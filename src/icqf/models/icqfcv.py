@@ -136,6 +136,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         The numbers of factors next to the chosen one that predict hidden answers as well (their errors differ
         by less than the standard error of the difference), each with the loadings of a fit, items × factors,
         in the units of `ICQF.weighted_loadings_`.
+    evidence_ : Evidence
+        What the fits say about the candidates, from which all of the above is computed.
     stability_ : DataFrame or None
         Agreement between halves for each number of factors at its best penalty.
     replicable_ : DataFrame or None
@@ -265,7 +267,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
                 within=self.within,
             )
             self.cv_results_ = as_table(trials)
-            evidence = Evidence(self.cv_results_, blocks_of(trials))
+            self.evidence_ = evidence = Evidence(self.cv_results_, blocks_of(trials))
             self.errors_ = evidence.table()
             needed, given = RULES.load(self.rule).looks_at or (), (model, problem, together, seed, n_jobs)
             self.stability_ = self._stability(*given) if self.stability or "stability" in needed else None

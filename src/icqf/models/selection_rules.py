@@ -204,10 +204,10 @@ class Evidence:
         one = (_PRIOR * _BETWEEN_DIVISIONS * within + apart.T @ apart) / (_PRIOR + len(means) - 1)
         return Noise(columns, one / len(means), _PRIOR + len(means) - 1)
 
-    def between_samples(self) -> Noise:
+    def between_samples(self, ratio: float = _BETWEEN_SAMPLES) -> Noise:
         """Errors of the candidates fitted in all folds of the first repeat, had as many others been asked."""
         noise = self.between_participants()
-        return replace(noise, covariance=_BETWEEN_SAMPLES * noise.covariance)
+        return replace(noise, covariance=ratio * noise.covariance)
 
     def between_participants(self) -> Noise:
         """The same, had the fits nevertheless been those found here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -21,59 +21,92 @@ from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
 from icqf.resampling.matching import aligned
 from icqf.resampling.replication import (
+    COEFFICIENTS,
     FOUND,
     ONE_ITEM,
     fisher_z,
-    probability_of,
     stepped_up,
     strongest_share,
 )
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.learning import Candidate, Candidates, best_candidate
 from icqf_experiments.calibration.populations import FORMS, PUBLIC, behind, public_study
 from icqf_experiments.calibration.populations import Population as Drawn
-from icqf_experiments.calibration.replication import REPLICATION, learned
+from icqf_experiments.calibration.replication import CANDIDATES as LIKELY
+from icqf_experiments.calibration.replication import REPLICATION
 from icqf_experiments.fit_parts import found_again
 
 Array = NDArray[Any]
+SEED = 27  # of divisions of public studies; the rule and the candidates were committed before they were seen
 PILOTS = (200, 400)
+N_PILOTS = 2  # of each size, population or public study
 SIZES = (50, 100, 200, 400, 800)
 FACTORS = (3, 5)  # of public studies; of shorter ones 2
 N_PAIRS = 20  # of subsamples or simulated studies of each size, the default of icqf plan
 N_SIMULATED = 6
 N_FOUND = 2  # pairs of other studies of each size
 SIGNALS = ("weak", "middle", "strong")
-TRUE_FACTORS, ITEMS = 4, 32  # of simulated populations
-QUICK = ("five answers, strong, 200, 4",)
-CANDIDATES = {"not at all": 0.0, "Spearman–Brown": 1.0, "as below half the pilot": None, "half of each": None}
+TRUE_FACTORS = {4: 32, 3: 18}  # of simulated populations, with as many items
+QUICK = ("five answers, strong, 200, 4, 0",)
+
+
+def _agreement(table: pd.DataFrame) -> Array:
+    return fisher_z(table["agreement"])
+
+
+FROM_ANSWERS = Candidates(
+    {
+        "share": lambda table: table["counted"],
+        "agreement": _agreement,
+        "beyond half": lambda table: np.log(np.maximum(2 * table["size"] / table["pilot"], 1)),
+        "size": lambda table: np.log(table["size"] / 200),
+    },
+    {
+        "the share of pairs, as counted": Candidate(offset="counted"),
+        "the share, learned": Candidate(("share",)),
+        "the share, and steps beyond half": Candidate(("share", "beyond half")),
+        "mean agreement": Candidate(("agreement",)),
+        "mean agreement, and steps beyond half": Candidate(("agreement", "beyond half")),
+        "mean agreement, and the size": Candidate(("agreement", "size")),
+    },
+)
+FROM_MODEL = Candidates(
+    {"agreement": _agreement, "size": lambda table: np.log(table["size"] / table["pilot"])},
+    {
+        "the curve of the replication probability": Candidate(offset="curve"),
+        "this curve, and the size": Candidate(("size",), offset="curve"),
+        "a curve of its own": Candidate(("agreement",)),
+        "a curve of its own, and the size": Candidate(("agreement", "size")),
+    },
+)
 
 
 def jobs_of(*, quick: bool = False) -> dict[str, tuple[Any, ...]]:
     """All pilots: a name, and the arguments of `planned` but the last."""
     jobs: dict[str, tuple[Any, ...]] = {}
-    for number, (form, signal, n) in enumerate(product(FORMS, SIGNALS, PILOTS)):
-        population = Drawn(signal, form, TRUE_FACTORS, ITEMS, 0.1, 20_000 + number)
-        jobs[f"{form}, {signal}, {n}, {TRUE_FACTORS}"] = (population, n, TRUE_FACTORS)
+    for number, (form, signal, n, k) in enumerate(product(FORMS, SIGNALS, PILOTS, TRUE_FACTORS)):
+        population = Drawn(signal, form, k, TRUE_FACTORS[k], 0.1, 120_000 + number)
+        jobs[f"{form}, {signal}, {n}, {k}, 0"] = (population, n, k, 0)
     if quick:
         return {name: jobs[name] for name in QUICK}
-    for name, n in product(PUBLIC, PILOTS):
+    for name, n, at in product(PUBLIC, PILOTS, range(N_PILOTS)):
         study = public_study(name)
         if study.n_participants < n + 2 * SIZES[0]:
             continue
         ks = [k for k in FACTORS if 3 * k <= study.n_items + 2] or [2]
-        jobs |= {f"{name}, {n}, {k}": (name, n, k) for k in ks}
+        jobs |= {f"{name}, {n}, {k}, {at}": (name, n, k, at) for k in ks}
     return jobs
 
 
-def planned(drawn: Any, n: int, k: int, work: str, sizes: Sequence[int]) -> dict[str, Any]:
+def planned(drawn: Any, n: int, k: int, at: int, work: str, sizes: Sequence[int]) -> dict[str, Any]:
     """Cases of one pilot of n participants: what is said about each factor and size, and what others find."""
     if isinstance(drawn, Drawn):
         pilot = drawn.draw(n, 0)
         labels = {"source": SIMULATED, "study": f"population {drawn.seed}", "answers": drawn.answers}
     else:
         study = public_study(drawn)
-        order = np.random.default_rng([n, 0]).permutation(study.n_participants)
-        pilot = study.take(np.sort(order[:n]))
+        pilot = study.take(np.sort(_order(study, n, at)[:n]))
         labels = {"source": drawn, "study": behind(drawn), "answers": PUBLIC[drawn][1]}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -83,53 +116,35 @@ def planned(drawn: Any, n: int, k: int, work: str, sizes: Sequence[int]) -> dict
         for size, number in product(sizes, range(N_FOUND)):
             if size not in said:
                 continue
-            pair = _other_studies(drawn, n, size, number)
+            pair = _other_studies(drawn, n, at, size, number)
             if pair is None:
                 continue
             again = _again(model, *pair)
             for r in range(k):
-                about = {"pilot": n, "k": k, "size": size, "factor": r}
+                about = {"pilot": n, "at": at, "k": k, "size": size, "factor": r}
                 values = {name: round(float(share[r]), 6) for name, share in said[size].items()}
                 rows.append({**labels, **about, **values, "happened": int(again[r] >= FOUND)})
     return {"rows": rows}
 
 
+def _order(study: Questionnaire, n: int, at: int) -> Array:
+    """An order of a public study's participants: the pilot, then all others."""
+    return np.random.default_rng([SEED, n, at]).permutation(study.n_participants)
+
+
 def _from_answers(model: ICQF, pilot: Questionnaire, sizes: Sequence[int]) -> dict[int, dict[str, Array]]:
-    """By size: what the plan says, and what it would say with other ways to go beyond half of the pilot."""
-    n = pilot.n_participants
-    half = n // 2
-    below = [size for size in {*sizes, half, half // 2} if size <= half]
+    """By size: how well pairs of subsamples agree, stepped up beyond half of the pilot."""
+    half = pilot.n_participants // 2
+    sizes = [size for size in sizes if size <= BEYOND * pilot.n_participants]
+    below = sorted({min(size, half) for size in sizes})
     agreement = subsampled_agreement(model, pilot, sizes=below, n_repeats=N_PAIRS)
     said = {}
     for size in sizes:
-        if size > BEYOND * n:
-            continue
-        beyond = {
-            name: (_grown(agreement, half, size, slope) >= FOUND).mean(axis=0)
-            for name, slope in _slopes(agreement).items()
-        }
-        if size <= half:
-            beyond = dict.fromkeys(beyond, (agreement[size] >= FOUND).mean(axis=0))
-        said[size] = {"said": beyond["Spearman–Brown"], **beyond}
+        grown = stepped_up(agreement[min(size, half)], max(size / half, 1))
+        found = (grown >= FOUND).sum(axis=0)
+        counted = np.log((found + 0.5) / (N_PAIRS - found + 0.5))
+        said[size] = {"share": found / N_PAIRS, "counted": counted, "agreement": grown.mean(axis=0)}
     return said
-
-
-def _odds(agreement: Array) -> Array:
-    r = np.clip(agreement, 0.02, 0.995)
-    return np.asarray(np.log(r / (1 - r)))
-
-
-def _slopes(agreement: Mapping[int, Array]) -> dict[str, float]:
-    """How the log odds of agreement grow with the log of the size: 1 by Spearman and Brown."""
-    at = np.concatenate([np.full(values.size, np.log(size)) for size, values in agreement.items()])
-    values = np.concatenate([_odds(values).ravel() for values in agreement.values()])
-    seen = float(np.clip(np.polyfit(at, values, 1)[0], 0, 2))
-    slopes = {name: slope for name, slope in CANDIDATES.items() if slope is not None}
-    return slopes | {"as below half the pilot": seen, "half of each": (seen + 1) / 2}
-
-
-def _grown(agreement: Mapping[int, Array], half: int, size: int, slope: float) -> Array:
-    return stepped_up(agreement[half], max(size / half, 1) ** slope)
 
 
 def _from_model(model: ICQF, pilot: Questionnaire, sizes: Sequence[int]) -> dict[int, dict[str, Array]]:
@@ -139,7 +154,7 @@ def _from_model(model: ICQF, pilot: Questionnaire, sizes: Sequence[int]) -> dict
     sizes = [size for size in sizes if n <= BELOW * size and size <= BEYOND * n]
     said = {
         size: {
-            "halves": stepped_up(table["halves"], size / pilot.n_participants),
+            "agreement": stepped_up(stepped_up(table["halves"], size / pilot.n_participants)),
             "largest": table["largest"].to_numpy(),
         }
         for size in sizes
@@ -156,15 +171,17 @@ def _from_model(model: ICQF, pilot: Questionnaire, sizes: Sequence[int]) -> dict
     return said
 
 
-def _other_studies(drawn: Any, n: int, size: int, number: int) -> tuple[Questionnaire, Questionnaire] | None:
+def _other_studies(
+    drawn: Any, n: int, at: int, size: int, number: int
+) -> tuple[Questionnaire, Questionnaire] | None:
     """Two studies of a size, of participants who are not in the pilot; None where there are too few."""
     if isinstance(drawn, Drawn):
         return drawn.draw(size, 10 + 2 * number), drawn.draw(size, 11 + 2 * number)
     study = public_study(drawn)
-    others = np.random.default_rng([n, 0]).permutation(study.n_participants)[n:]
+    others = _order(study, n, at)[n:]
     if 2 * size > len(others):
         return None
-    order = np.random.default_rng([n, size, number]).permutation(others)
+    order = np.random.default_rng([SEED, n, at, size, number]).permutation(others)
     return study.take(np.sort(order[:size])), study.take(np.sort(order[size : 2 * size]))
 
 
@@ -185,31 +202,39 @@ def cases(work: str, design: Design) -> pd.DataFrame:
     sizes = SIZES[:2] if design.quick else SIZES
     jobs = {name: (*job, work, sizes) for name, job in jobs_of(quick=design.quick).items()}
     table = run_cases(design, f"planning-{work}", jobs, planned)
-    if work == "model":
-        table.insert(0, "said", said_by_halves(table, design.out / REPLICATION.file()))
+    if work == "answers":
+        return table.assign(said=_said(FROM_ANSWERS, table))
+    table.insert(0, "curve", curve_of_others(table, design.out / REPLICATION.file()))
+    shared = table["largest"] <= ONE_ITEM
+    table.loc[shared, "said"] = _said(FROM_MODEL, table[shared])
     return table
 
 
-def said_by_halves(table: pd.DataFrame, known: Path) -> Array:
-    """The replication probability at each size, by a curve that was learned without the case's study.
+def _said(candidates: Candidates, table: pd.DataFrame) -> Array:
+    chosen = best_candidate(candidates.compared(table))
+    return np.round(candidates.predicted(table, chosen), 6)
+
+
+def curve_of_others(table: pd.DataFrame, known: Path) -> Array:
+    """Log odds by the curve of the replication probability, learned without the case's study.
 
     Where the cases that it is learned from are not `known`, it is the package's own curve.
     """
+    z = _agreement(table)
     if not known.is_file():
-        return np.round(probability_of(table["halves"], table["largest"]), 6)
-    others = pd.read_csv(known)
-    said = np.zeros(len(table))
+        return np.round(COEFFICIENTS["intercept"] + COEFFICIENTS["halves"] * z, 6)
+    others = pd.read_csv(known).dropna(subset="said")
+    found = np.zeros(len(table))
     for study in table["study"].unique():
-        intercept, slope = learned(others[others["study"] != study], ("halves",))
+        intercept, slope = LIKELY.learned(others[others["study"] != study], "halves alone")
         own = (table["study"] == study).to_numpy()
-        logit = intercept + slope * fisher_z(stepped_up(table.loc[own, "halves"]))
-        said[own] = 1 / (1 + np.exp(-logit))
-    return np.round(np.where(table["largest"] > ONE_ITEM, 0.0, said), 6)
+        found[own] = intercept + slope * z[own]
+    return np.round(found, 6)
 
 
-def more(names: Sequence[str], table: pd.DataFrame) -> Iterator[Block]:
-    """Said and found by size; then other ways that were tried."""
-    rows = []
+def more(candidates: Candidates, names: Sequence[str], every: pd.DataFrame) -> Iterator[Block]:
+    """Said and found by size; all candidates; then other ways that were tried."""
+    table, rows = every.dropna(subset="said"), []
     for (source, answers), part in table.groupby(["source", "answers"], sort=False):
         row = [str(source), str(answers)]
         for size in SIZES:
@@ -219,7 +244,12 @@ def more(names: Sequence[str], table: pd.DataFrame) -> Iterator[Block]:
     yield Grid(
         "Share of factors, said / found, by participants", ["study", "answers", *map(str, SIZES)], rows
     )
-    names = [name for name in names if name in table]
+    yield from candidates.blocks(table)
+    if len(every) > len(table):
+        yield (
+            f"{len(every) - len(table)} further cases are of factors that one item carries in the pilot: "
+            "nothing is said about them."
+        )
     lines = []
     for label, part in (
         ("up to half of the pilot", table[table["size"] <= table["pilot"] / 2]),
@@ -229,36 +259,36 @@ def more(names: Sequence[str], table: pd.DataFrame) -> Iterator[Block]:
             mine = part.dropna(subset=[name])
             if mine.empty:
                 continue
-            shares = mine.groupby(["source", "pilot", "k", "size"])
+            shares = mine.groupby(["source", "pilot", "at", "k", "size"])
             off = shares[name].mean() - shares["happened"].mean()
             brier = float(((mine[name] - mine["happened"]) ** 2).mean())
             lines.append([label, name, f"{off.mean():+.3f}", f"{off.abs().mean():.3f}", f"{brier:.3f}"])
     head = ["sizes", "how", "said less found", "mean distance of shares", "Brier score"]
-    yield Grid("All ways that were tried", head, lines)
+    yield Grid("By size, and without learning", head, lines)
 
 
 _FOUND = f"""Happened: of two independent studies of that size, both fitted with as many factors, the
     first one's counterpart of the factor agrees with one of the second by {FOUND} or more. Pilots have
     {PILOTS[0]} and {PILOTS[1]} participants; none of them is in the studies that judge. Public studies are
-    fitted with {FACTORS[0]} and {FACTORS[1]} factors, populations of {TRUE_FACTORS} factors with as many."""
+    fitted with {FACTORS[0]} and {FACTORS[1]} factors, populations of 3 and 4 factors with as many."""
 
 ANSWERS = Statement(
     "planning-answers",
     "Planning from the answers of a pilot",
     f"""Said: how likely studies of 50 to 800 participants find a factor of the pilot, by icqf plan with the
     pilot's answers: from disjoint subsamples up to half of the pilot, stepped up from its halves beyond,
-    and up to {BEYOND} times the pilot. {_FOUND}""",
+    and up to {BEYOND} times the pilot. One pilot is one sample, so that shares of its subsamples are learned
+    to mean what other studies find, without the study they are judged on. {_FOUND}""",
     partial(cases, "answers"),
-    lambda table: list(more(["said", *CANDIDATES], table)),
+    lambda table: list(more(FROM_ANSWERS, ["said", "share"], table)),
 )
 MODEL = Statement(
     "planning-model",
     "Planning from a model alone",
     f"""Said: the same, by icqf plan with the pilot's model file, which holds no answers:
-    by the agreement of halves that the model remembers, stepped to the size (Spearman–Brown), and the curve
-    of the replication probability, learned without the study it is judged on.
-    Sizes below a quarter of the pilot were left out after a first run, in which they were said too high.
-    {_FOUND}""",
+    by the agreement of halves that the model remembers, stepped to the size (Spearman–Brown); what is said
+    was learned without the study it is judged on. Sizes below a quarter of the pilot are left out since a
+    first run, in which they were said too high. {_FOUND}""",
     partial(cases, "model"),
-    lambda table: list(more(["said", "simulated", "as fitted"], table)),
+    lambda table: list(more(FROM_MODEL, ["said", "simulated", "as fitted"], table)),
 )

@@ -7,14 +7,13 @@ before any of them was run.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.stats import skew
 from sklearn.utils import check_random_state
 
@@ -22,11 +21,12 @@ from icqf import ICQFCV
 from icqf.data.questionnaire import Questionnaire
 from icqf.models.consensus import agreement_of
 from icqf.models.icqf import ICQF
-from icqf.report.blocks import Block, Grid
+from icqf.report.blocks import Block
 from icqf.resampling.folds import units_of
 from icqf.resampling.replication import FOUND, ONE_ITEM, fisher_z, stepped_up, strongest_share
 from icqf.workflow.evaluation import Design
-from icqf_experiments.calibration.frame import SIMULATED, Statement, off_bins, run_cases
+from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.learning import Candidate, Candidates, best_candidate, told_of_noise
 from icqf_experiments.calibration.populations import (
     FORMS,
     PUBLIC,
@@ -38,16 +38,18 @@ from icqf_experiments.fit_parts import found_again
 
 Array = NDArray[Any]
 SIZES = (150, 300, 600, 1200)
+SEED = (
+    26  # of this grid and these divisions, which were not seen before the rule and candidates were committed
+)
 REPEATS = 4  # populations for each form, signal and size; studies of the first one choose k themselves
 CHOSEN = 1
 OFFSETS = (-1, 0, 0, 2)  # fitted factors less true ones, in the others
 NOISE_SIZES = (300, 1000, 3000)
 NOISE_REPEATS = 4
 PUBLIC_SIZES = SIZES
-PUBLIC_PAIRS = 2
+PUBLIC_PAIRS = 3
 PUBLIC_FACTORS = (2, 3, 5, 7)
 N_RESAMPLES = 10  # as many as divisions into halves
-N_FOLDS = 10  # of simulated populations, when the model is learned
 QUICK = ("five answers, strong, 150, 2", "yes/no, none, 300, 3")
 OWN = 0  # stands for the number of factors that a study chooses
 
@@ -68,14 +70,16 @@ def _simulations() -> dict[str, tuple[Any, ...]]:
     for number, (form, signal, n, repeat) in enumerate(
         product(FORMS, ("weak", "middle", "strong"), SIZES, range(REPEATS))
     ):
-        rng = np.random.default_rng([1, number])
+        rng = np.random.default_rng([SEED, 1, number])
         k, items = int(rng.choice([1, 2, 4, 6])), int(rng.choice([4, 8, 12]))
-        population = Population(signal, form, k, max(k * items, 10), float(rng.choice([0.0, 0.1])), number)
+        population = Population(
+            signal, form, k, max(k * items, 10), float(rng.choice([0.0, 0.1])), 100_000 + number
+        )
         fitted = OWN if repeat < CHOSEN else max(1, k + int(rng.choice(OFFSETS)))
         jobs[f"{form}, {signal}, {n}, {repeat}"] = (population, n, (fitted,))
     for number, (form, n, repeat) in enumerate(product(FORMS, NOISE_SIZES, range(NOISE_REPEATS))):
-        rng = np.random.default_rng([2, number])
-        population = Population("none", form, 1, int(rng.choice([12, 24, 40])), 0.0, 10_000 + number)
+        rng = np.random.default_rng([SEED, 2, number])
+        population = Population("none", form, 1, int(rng.choice([12, 24, 40])), 0.0, 110_000 + number)
         fitted = OWN if repeat < NOISE_REPEATS // 2 else int(rng.choice([1, 2, 3, 5]))
         jobs[f"{form}, none, {n}, {repeat}"] = (population, n, (fitted,))
     return jobs
@@ -84,7 +88,7 @@ def _simulations() -> dict[str, tuple[Any, ...]]:
 def _parts(names: Iterable[str], sizes: Sequence[int]) -> dict[str, tuple[Any, ...]]:
     jobs: dict[str, tuple[Any, ...]] = {}
     for name, size in product(names, sizes):
-        for at, parts in enumerate(pairs_of_parts(name, size, PUBLIC_PAIRS)):
+        for at, parts in enumerate(pairs_of_parts(name, size, PUBLIC_PAIRS, seed=SEED)):
             ks = tuple(k for k in PUBLIC_FACTORS if 3 * k <= parts[0].n_items + 2)
             jobs[f"{name}, {size}, {at}"] = (parts, name, (OWN, *ks) if at == 0 else ks)
     return jobs
@@ -159,7 +163,7 @@ def _measured(study: Questionnaire, loadings: Array) -> dict[str, Array]:
         "largest": strongest_share(loadings),
         "resampled": np.mean(resampled, axis=0),
         "halves": np.mean(between, axis=0),
-        "lowest": np.min(between, axis=0),
+        "often": np.mean(stepped_up(between) >= FOUND, axis=0),
         "yes_no": weight @ two,
         "ends": weight @ at_ends(answers, [(item.min, item.max) for item in study.items]),
         "skewness": weight @ skewness,
@@ -180,115 +184,45 @@ def at_ends(answers: Array, ranges: Sequence[tuple[Any, Any]]) -> Array:
 # --- the model --------------------------------------------------------------------------------------------
 
 
-def _resampled(table: pd.DataFrame) -> Array:
-    return fisher_z(table["resampled"])
-
-
 def _halves(table: pd.DataFrame) -> Array:
     return fisher_z(stepped_up(table["halves"]))
 
 
-def _margin(table: pd.DataFrame) -> Array:
-    """How many standard errors of a correlation over the items the halves lie above what counts as found."""
-    return np.asarray((_halves(table) - fisher_z(FOUND)) * np.sqrt(table["m"] - 3))
-
-
-Feature = Callable[[pd.DataFrame], Array]
-FEATURES: Mapping[str, Feature] = {
-    "resamples": _resampled,
-    "halves": _halves,
-    "margin": _margin,
-    "participants": lambda table: np.log(table["n"].to_numpy() / 300),
-    "items": lambda table: np.log(table["m"].to_numpy() / 30),
-    "factors": lambda table: np.log(table["k"].to_numpy()),
-    "yes/no": lambda table: table["yes_no"].to_numpy(),
-    "ends": lambda table: table["ends"].to_numpy(),
-    "skewness": lambda table: table["skewness"].to_numpy(),
-}
-# All that were tried. It was settled beforehand to use the one with the fewest predictors of those within
-# 0.001 of the lowest Brier score. All Brier scores turned out much alike, but not how many bins are off:
-# used is the one with the fewest of these, and the page says what the first rule would have chosen.
-CANDIDATES: Mapping[str, tuple[str, ...]] = {
-    "resamples alone": ("resamples",),
-    "halves alone": ("halves",),
-    "resamples and halves": ("resamples", "halves"),
-    "and the margin": ("resamples", "halves", "margin"),
-    "and kinds of items": ("resamples", "halves", "margin", "yes/no", "skewness"),
-    "and answers at the ends": ("resamples", "halves", "margin", "ends"),
-    "and sizes": ("resamples", "halves", "margin", "participants", "items", "factors"),
-    "sizes and answers at the ends": ("resamples", "halves", "margin", "participants", "items", "ends"),
-    "everything": tuple(FEATURES),
-}
-
-
-def design_matrix(table: pd.DataFrame, names: Sequence[str]) -> Array:
-    """A column of ones, and the predictors."""
-    return np.column_stack([np.ones(len(table)), *(FEATURES[name](table) for name in names)])
-
-
-def learned(table: pd.DataFrame, names: Sequence[str]) -> Array:
-    """Coefficients of the logistic model; simulations and public studies count alike, and so do studies."""
-    X, y, weight = design_matrix(table, names), table["happened"].to_numpy(dtype=float), weights(table)
-
-    def loss(b: Array) -> tuple[float, Array]:
-        t = X @ b
-        value = weight @ (np.logaddexp(0, t) - y * t) + 5e-4 * (b[1:] @ b[1:])
-        slope = X.T @ (weight * (1 / (1 + np.exp(-t)) - y)) + 1e-3 * np.r_[0, b[1:]]
-        return float(value), slope
-
-    found = minimize(loss, np.zeros(X.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9})
-    return np.asarray(found.x)
-
-
-def weights(table: pd.DataFrame) -> Array:
-    """Weights of the cases, which sum to 1: half for simulations; public studies share the other half."""
-    simulated = (table["source"] == SIMULATED).to_numpy()
-    sizes = table.groupby("study")["happened"].transform("size").to_numpy(dtype=float)
-    weight = np.where(simulated, 1.0, 1 / sizes)
-    for part in (simulated, ~simulated):
-        weight[part] /= max(weight[part].sum(), 1e-12)
-    return np.asarray(weight / weight.sum())
-
-
-def left_out(table: pd.DataFrame) -> Array:
-    """What is left out together: a public study, or a tenth of the simulated populations."""
-    simulated = table["source"] == SIMULATED
-    number = table["study"].where(simulated, "0").str.extract(r"(\d+)$")[0].astype(int)
-    return np.where(simulated, "tenth " + (number % N_FOLDS).astype(str), table["study"])
-
-
-def predicted(table: pd.DataFrame, names: Sequence[str]) -> Array:
-    """What a model learned without a case's study says about it."""
-    said, together = np.zeros(len(table)), left_out(table)
-    for each in np.unique(together):
-        out = together == each
-        rest = table[~out] if not out.all() else table
-        said[out] = 1 / (1 + np.exp(-design_matrix(table[out], names) @ learned(rest, names)))
-    return said
-
-
-def compare_candidates(table: pd.DataFrame) -> pd.DataFrame:
-    """Brier scores of all candidates in studies left out, weighted as they are learned, and bins off."""
-    weight, happened, rows = weights(table), table["happened"].to_numpy(), []
-    for name, features in CANDIDATES.items():
-        said = predicted(table, features)
-        off, told = off_bins(table.assign(said=said)), told_of_noise(table.assign(said=said))
-        score = weight @ (said - happened) ** 2
-        rows.append(
-            {"candidate": name, "predictors": len(features), "brier": score, "off": len(off), "told": told}
-        )
-    return pd.DataFrame(rows)
-
-
-def first_rule(scores: pd.DataFrame) -> str:
-    """The candidate with the fewest predictors among those within 0.001 of the lowest Brier score."""
-    near = scores[scores["brier"] <= scores["brier"].min() + 0.001]
-    return str(near.sort_values(["predictors", "brier"])["candidate"].iloc[0])
-
-
-def best_candidate(scores: pd.DataFrame) -> str:
-    """The candidate with the fewest bins that are off; of equals, the lowest Brier score."""
-    return str(scores.sort_values(["off", "brier"])["candidate"].iloc[0])
+CANDIDATES = Candidates(
+    {
+        "resamples": lambda table: fisher_z(table["resampled"]),
+        "halves": _halves,
+        # The log odds that halves agree as studies must to count as found; half a division is added.
+        "often": lambda table: np.log((table["often"] + 0.05) / (1.05 - table["often"])),
+        # How many standard errors of a correlation over the items halves lie above what counts as found.
+        "margin": lambda table: (_halves(table) - fisher_z(FOUND)) * np.sqrt(table["m"] - 3),
+        "participants": lambda table: np.log(table["n"] / 300),
+        "items": lambda table: np.log(table["m"] / 30),
+        "factors": lambda table: np.log(table["k"]),
+        "yes/no": lambda table: table["yes_no"],
+        "ends": lambda table: table["ends"],
+        "skewness": lambda table: table["skewness"],
+    },
+    {
+        "resamples alone": Candidate(("resamples",), open=False),
+        "resamples and halves": Candidate(("resamples", "halves"), open=False),
+        "halves alone": Candidate(("halves",)),
+        "how often halves agree": Candidate(("often",)),
+        "halves, and how often they agree": Candidate(("halves", "often")),
+        "halves and the margin": Candidate(("halves", "margin")),
+        "halves and participants": Candidate(("halves", "participants")),
+        "halves and sizes": Candidate(("halves", "participants", "items", "factors")),
+        "halves and kinds of items": Candidate(("halves", "yes/no", "skewness")),
+        "halves, sizes and answers at the ends": Candidate(
+            ("halves", "participants", "items", "factors", "ends")
+        ),
+        "everything": Candidate(
+            ("resamples", "halves", "often", "margin", "participants", "items", "factors", "yes/no", "ends",
+             "skewness"),
+            open=False,
+        ),
+    },
+)  # fmt: skip
 
 
 def cases(design: Design) -> pd.DataFrame:
@@ -297,8 +231,8 @@ def cases(design: Design) -> pd.DataFrame:
     table.insert(0, "said", np.nan)
     shared = table["largest"] <= ONE_ITEM
     mine = table[shared]
-    chosen = CANDIDATES[best_candidate(compare_candidates(mine))]
-    table.loc[shared, "said"] = np.round(predicted(mine, chosen), 6)
+    chosen = best_candidate(CANDIDATES.compared(mine), told_of_noise(mine)[1])
+    table.loc[shared, "said"] = np.round(CANDIDATES.predicted(mine, chosen), 6)
     return table
 
 
@@ -307,51 +241,18 @@ def cases(design: Design) -> pd.DataFrame:
 
 def more(table: pd.DataFrame) -> Sequence[Block]:
     """All candidates, the coefficients, noise, and what happens when the second study chooses its own k."""
-    scores = compare_candidates(said := table.dropna(subset="said"))
-    best = best_candidate(scores)
-    rows = [
-        [
-            f"{row['candidate']}{' (used)' * (row['candidate'] == best)}",
-            str(row["predictors"]),
-            f"{row['brier']:.4f}",
-            str(row["off"]),
-            str(row["told"]),
-        ]
-        for row in scores.to_dict("records")
-    ]
-    head = ["predicted from", "predictors", "Brier score", "bins off", "noise taken for a factor"]
-    names = CANDIDATES[best]
-    numbers = [f"{value:.2f}" for value in learned(said, names)]
+    said = table.dropna(subset="said")
+    told, studies = told_of_noise(said)
     return [
-        "All that were tried, in studies that were left out; studies and simulations count alike in the "
-        "Brier score. The rule that was settled beforehand (the fewest predictors within 0.001 of the lowest "
-        f"Brier score) chooses “{first_rule(scores)}”. As the Brier scores are much alike, the one with the "
-        "fewest bins off is used instead.",
-        Grid("Predicted from", head, rows),
-        Grid("The model, learned from all cases", ["intercept", *names], [numbers]),
+        *CANDIDATES.blocks(said),
         f"{len(table) - len(said)} further factors are carried by one item (more than {ONE_ITEM:.0%} of the "
         "squared loadings). Such a factor is that item: nothing is said of it; it is not among the cases.",
-        noise_words(table),
+        f"Independent items (300 to 3 000 participants): {told} of {studies} studies are told of a factor "
+        "that another study finds with a probability above one half."
+        if studies
+        else "",
         own_words(said),
     ]
-
-
-def told_of_noise(table: pd.DataFrame) -> int:
-    """How many studies of independent items are told of a factor with a probability above one half."""
-    noise = table[(table["signal"] == "none") & (table["said"] > 0.5)]
-    return len(noise.groupby(["study", "which"]))
-
-
-def noise_words(table: pd.DataFrame) -> str:
-    """The same in words."""
-    noise = table[table["signal"] == "none"]
-    if noise.empty:
-        return ""
-    return (
-        f"Independent items (300 to 3 000 participants): {told_of_noise(table)} of "
-        f"{len(noise.groupby(['study', 'which']))} studies are told of a factor that another study finds "
-        "with a probability above one half."
-    )
 
 
 def own_words(table: pd.DataFrame) -> str:
