@@ -23,7 +23,9 @@ from icqf.datasets import make_longitudinal
 from icqf.models import LongitudinalICQF, LongitudinalICQFCV
 from icqf.plotting.style import MARKERS, SERIES, guides, hide_frame
 from icqf.resampling.matching import aligned
+from icqf_experiments.made_with import commit, record
 
+COMMAND = "python benchmarks/loadings_over_age.py docs/results"
 SIZE = {"n": 400, "n_items": 24, "n_bins": 6, "k": 3, "seen": 0.5}
 STUDIES = 10
 SMOOTHNESS = (0.0, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0)
@@ -108,6 +110,7 @@ def main(folder: Path) -> None:
     }
     draw(table, folder / "longitudinal.png")
     (folder / "longitudinal.md").write_text(page(table, pd.DataFrame(rates).T), encoding="utf-8")
+    record(folder, "longitudinal", command=COMMAND, made_with=commit())
     print(f"{time.perf_counter() - clock:.0f} s")
 
 
@@ -144,7 +147,7 @@ def page(table: pd.DataFrame, rates: pd.DataFrame) -> str:
         [
             "# Loadings that change with age, on simulated visits",
             "",
-            f"Made by `python benchmarks/loadings_over_age.py docs/results` with icqf {__version__}.",
+            f"Made by `{COMMAND}` with icqf {__version__}, commit {commit()}.",
             "",
             f"{STUDIES} studies of {SIZE['n']} participants, {SIZE['n_items']} items answered 0 to 4, "
             f"{SIZE['k']} factors and {SIZE['n_bins']} ages; half of the visits did not take place, and half "

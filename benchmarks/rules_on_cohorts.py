@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from icqf.baselines import every_rule
 from icqf.datasets import make_cohort
+from icqf_experiments.made_with import commit, record
 
 COHORTS = [(name, n) for name in ("hbn", "abcd") for n in (300, 1000, 3000)] + [("hbn", 10_000)]
 MODEL_ERROR = ("none", "fair", "poor")
@@ -49,6 +50,7 @@ def main(folder: Path) -> None:
     columns = ["cohort", "n", "model_error", "items", "rule", "n_components", "n_major"]
     table = pd.DataFrame(rows, columns=columns).astype({"n_components": "Int64"})
     table.to_csv(folder / "rules.csv", index=False)
+    record(folder, "rules", command="python benchmarks/rules_on_cohorts.py docs/results", made_with=commit())
     show(table)
 
 

@@ -1,11 +1,18 @@
 """Results pages name the commit and the defaults they were made with, and say when those have changed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from icqf_experiments import made_with
 from icqf_experiments.made_with import FILE, complaints, mark, record
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+
+
+def test_every_results_page_is_current_or_says_what_has_changed():
+    assert complaints(RESULTS) == []
 
 
 @pytest.fixture

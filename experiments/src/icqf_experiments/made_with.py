@@ -28,7 +28,18 @@ from icqf.workflow.evaluation import Design
 FILE = "defaults.json"
 BEFORE = "Made before some of today's defaults:"
 # Where and how something runs, not what it computes.
-RUN = ("callback", "checkpoint", "command", "commit", "engine", "estimator", "n_jobs", "names", "quick")
+RUN = (
+    "callback",
+    "checkpoint",
+    "command",
+    "commit",
+    "engine",
+    "estimator",
+    "n_jobs",
+    "names",
+    "quick",
+    "random_state",
+)
 _FITS = ("ICQF.*", "folds.ROW_BLOCKS")
 _SEARCH = (*_FITS, "BETAS", "ICQFCV.*")
 _METHODS = (*_FITS, "Design.*", "ICQFCV.search_tol", "ICQFCV.thorough", "parallel_analysis.*")
@@ -102,8 +113,8 @@ def record(folder: Path, table: str, *, command: str, made_with: str) -> None:
         name: value for name, value in defaults().items() if any(fnmatchcase(name, each) for each in wanted)
     }
     records = {**read(folder), table: {"commit": made_with, "command": command, "defaults": own}}
-    text = json.dumps(dict(sorted(records.items())), indent=1, ensure_ascii=False)
-    (folder / FILE).write_text(f"{text}\n", encoding="utf-8")
+    lines = [f"{json.dumps(name)}: {json.dumps(made)}" for name, made in sorted(records.items())]
+    (folder / FILE).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
@@ -127,7 +138,7 @@ def changes(made: Mapping[str, Any], today: Mapping[str, Any]) -> list[str]:
     """
     return [
         f"`{name}` was {_shown(then)} and is now {_shown(today[name]) if name in today else 'gone'}"
-        for name, then in made.items()
+        for name, then in sorted(made.items())
         if name not in today or today[name] != then
     ]
 
@@ -182,13 +193,11 @@ def mark(folder: Path) -> None:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        whole = len(value) > 3 and value == list(range(value[0], value[0] + len(value)))
+        whole = len(value) > 3 and value == [value[0] + i for i in range(len(value))]
         return f"{value[0]} to {value[-1]}" if whole else ", ".join(map(_shown, value)) or "none"
-    return {None: "none", True: "on", False: "off"}.get(value, value) if _plain(value) else f"{value:g}"
-
-
-def _plain(value: Any) -> bool:
-    return value is None or isinstance(value, (bool, str))
+    if value is None or isinstance(value, bool):
+        return "on" if value else "none" if value is None else "off"
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def main(folders: Iterable[str]) -> None:
