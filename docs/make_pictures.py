@@ -43,7 +43,7 @@ def draw_short_form() -> None:
     cohort = make_cohort("hbn").questionnaire
     form = shortform(ICQF(8, beta=0.1).fit(cohort), cohort, max_items=25)
     figure = Figure(figsize=(7.0, 4.2), layout="constrained")
-    plotting.accuracy_curve(form.curve, ax=figure.add_subplot())
+    plotting.short_form_curve(form.curve, ax=figure.add_subplot())
     figure.savefig(IMAGES / "shortform.png", dpi=110)
 
 

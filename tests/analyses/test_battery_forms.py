@@ -35,7 +35,8 @@ def by_instrument(items):
 
 def test_a_form_across_instruments(form, battery, tmp_path):
     assert len(form.items) == 9 and form.n_items == 27
-    assert form.accuracy >= form.curve["top_loading"].iloc[-1] and form.accuracy > 0.8
+    assert form.correlation >= form.curve["top_loading"].iloc[-1] and form.correlation > 0.8
+    assert form.factors["reliability"].isna().all() and "not estimated for a battery" in form.sentence
     assert list(form.curve.columns[-2:]) == ["meta1", "meta2"]
     asked = by_instrument(form.items)
     part = {name: battery.instruments[name].select(items) for name, items in asked.items()}
@@ -63,8 +64,7 @@ def test_steps_forth_and_back(model, battery):
         form = form.plus(12).minus(12)
     assert set(form.forms) == {"A", "C"} and form.scores.shape == recovery.wanted.shape
     assert recovery.nothing().plus(3).minus(3).forms == {}
-    path = search_forms(recovery, max_items=3)
-    assert [len(each) for each in path.forms] == [1, 2, 3]
+    assert [len(each) for each in search_forms(recovery, max_items=3)] == [1, 2, 3]
 
 
 def test_participants_without_an_instrument_take_part(battery, model):
@@ -76,9 +76,9 @@ def test_participants_without_an_instrument_take_part(battery, model):
         for at, (name, each) in enumerate(battery.instruments.items())
     }
     found = shortform(model, gaps, max_items=6)
-    assert len(found.items) == 6 and 200 < found.n_chosen_by + found.n_held_out <= len(ids)
+    assert len(found.items) == 6 and 200 < found.n_participants <= len(ids)
     assert found.bands.notna().all(axis=None)
-    assert {name.split(":")[0] for name in found.items} <= {*names} and found.accuracy > 0.6
+    assert {name.split(":")[0] for name in found.items} <= {*names} and found.correlation > 0.6
 
 
 def test_keep_and_drop_by_instrument(model, battery):

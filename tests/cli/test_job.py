@@ -124,7 +124,7 @@ def test_a_toml_file_holds_all_options_of_a_command_with_a_model(run, files, mod
     [
         ("invariance", "permutations", "3", " must be a whole number of at least 19, not 3."),
         ("invariance", "jobs", "0", " must be a number of processes, or -1 for all processors, not 0."),
-        ("shortform", "accuracy", "1.5", " must be a number of at most 1, not 1.5."),
+        ("shortform", "correlation", "1.5", " must be a number of at most 1, not 1.5."),
         ("score", "format", "docx", "='docx' is not known; choose one of "),
     ],
 )

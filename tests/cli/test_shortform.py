@@ -30,9 +30,10 @@ def short(run, results, files, tmp_path_factory):
 def test_what_is_written(short):
     out, result = short
     names = [
-        "accuracy.png",
         "bands.csv",
         "curve.csv",
+        "curve.png",
+        "factors.csv",
         "form.html",
         "items.csv",
         "model.icqf",
@@ -41,12 +42,15 @@ def test_what_is_written(short):
     assert sorted(path.name for path in out.iterdir()) == names
     items = read_codebook(out / "items.csv")
     assert len(items) == 5 and "q03" in [item.name for item in items]
-    assert re.search(r"5 of 12 items: scores correlate 0\.\d{3}", result.stdout)
+    assert re.search(r"5 of 12 items: in new participants, scores correlate 0\.\d{2}", result.stdout)
     assert "q03  Question q03  (reversed)" in result.stdout
     account = json.loads((out / "provenance.json").read_text())
     assert account["result"]["items"] == [item.name for item in items]
     assert account["options"]["keep"] == ["q03"]
     assert "/" not in account["inputs"][0]["file"]
+    factors = pd.read_csv(out / "factors.csv")
+    assert factors.columns.tolist() == ["factor", "correlation", "reliability", "corrected"]
+    assert factors.iloc[:, 1:].gt(0).all(axis=None) and "reliability  corrected" in result.stdout
     curve = pd.read_csv(out / "curve.csv")
     assert curve["n_items"].tolist() == [1, 2, 3, 4, 5]
 
@@ -75,6 +79,7 @@ def test_the_page_holds_what_it_needs_and_no_participant(short):
     out, _ = short
     page = (out / "form.html").read_text()
     assert "Five &lt;questions&gt;" in page and "default-src 'none'" in page and "form-action 'none'" in page
+    assert "not intervals for a person's true state" in page
     assert page.count("<fieldset") == 5 and "Factor 2" in page and "Question q03" in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     for participant in table()["record_id"].head(3):
@@ -120,7 +125,7 @@ def test_results_are_not_replaced_unasked(run, short, results, files):
     [
         (["--max-items", "0"], "--max-items must be a whole number of at least 1, not 0."),
         (["--max-items", "30"], "--max-items is 30, and there are 12 items to choose from; give at most 12."),
-        (["--accuracy", "2", "--max-items", "3"], "--accuracy must be a number of at most 1, not 2."),
+        (["--correlation", "2", "--max-items", "3"], "--correlation must be a number of at most 1, not 2."),
         (["--drop", "*"], "All items are to be dropped, so none is left to ask; drop fewer."),
         (["--keep", "mood"], "No item is named or matches 'mood'."),
         (["--keep", "q01", "--drop", "q0*", "--max-items", "2"], "'q01' is to be both kept and dropped"),

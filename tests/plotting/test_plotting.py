@@ -59,7 +59,7 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
     errors = pd.DataFrame({"n_components": [2, 3], "beta": 0.1, "error": [0.5, 0.4], "standard_error": 0.01})
     auc = pd.DataFrame({"method": "ICQF", "size": [0.2, 1.0], "auc": [0.6, 0.7], "low": 0.5, "high": 0.8})
     halves = errors[["n_components", "beta"]].assign(agreement=0.9, low=0.8, high=1.0)
-    lengths = pd.DataFrame({"n_items": [1, 2], "accuracy": 0.8, "top_loading": 0.7, "factor1": 0.8})
+    lengths = pd.DataFrame({"n_items": [1, 2], "correlation": 0.8, "top_loading": 0.7, "factor1": 0.8})
     two = pd.DataFrame({"factor": "factor1", "item": "q1", "group": ["a", "b"], "loading": 1.0}).assign(
         low=0.5, high=1.5
     )
@@ -94,7 +94,7 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
         lambda ax: plots.by_method(auc, "auc", ax=ax),
         lambda ax: plots.factor_match(match.similarities, pairs=match.pairs, ax=ax),
         lambda ax: plots.split_tree(factor_lineage(loadings), ax=ax),
-        lambda ax: plots.accuracy_curve(lengths, ax=ax),
+        lambda ax: plots.short_form_curve(lengths, ax=ax),
         lambda ax: plots.battery_overview(battery, ax=ax),
         lambda ax: plots.three_levels(meta, strongest, ax=ax),
         lambda ax: plots.loading_courses(courses, "factor1", ax=ax),

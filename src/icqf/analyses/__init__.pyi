@@ -25,8 +25,6 @@ from .planning import SamplePlan as SamplePlan
 from .planning import plan as plan
 from .pooling import Pooled as Pooled
 from .pooling import pool as pool
-from .short_forms import Form as Form
-from .short_forms import Recovery as Recovery
 from .short_forms import ShortForm as ShortForm
 from .short_forms import reduced_battery as reduced_battery
 from .short_forms import reduced_model as reduced_model

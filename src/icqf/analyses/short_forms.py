@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from icqf.analyses.simulation import drawn_from, like_others
 from icqf.core.problem import Observations, Problem, scale_of
+from icqf.core.result import Factors
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Questionnaire, match_names
 from icqf.data.settings import check_parameter, parameter_error
@@ -27,6 +29,7 @@ from icqf.models.icqf import ICQF
 from icqf.models.meta import MetaICQF
 from icqf.models.persistence import rebuild
 from icqf.models.statement import NewAnswers, state
+from icqf.resampling.bootstrap import refits
 from icqf.resampling.folds import deal_evenly, deal_groups, strata_of
 
 _BY_ITEM = (
@@ -92,11 +95,9 @@ def _reduced(stored: StoredModel, chosen: list[str]) -> StoredModel:
     parameters = dict(stored.header["parameters"])
     if isinstance(parameters["item_weight"], list):
         parameters["item_weight"] = [parameters["item_weight"][item] for item in at]
-    # The scale is relative to the widest range. If that changes, all errors change by one factor, and so must
-    # the penalty for the scores to stay the same.
-    scale = _scale(parameters["item_weight"], arrays["item_scale"], np.ptp(arrays["item_range"], axis=1))
-    parameters["beta"] = float(parameters["beta"] * (scale[0] / arrays["item_scale"][0]) ** 2)
-    arrays["item_scale"] = scale
+    before, span = arrays["item_scale"], np.ptp(arrays["item_range"], axis=1)
+    arrays["item_scale"] = _scale(parameters["item_weight"], before, span)
+    parameters["beta"] = _beta(parameters["beta"], before, arrays["item_scale"])
     header = {**stored.header, "items": chosen, "parameters": parameters, "dtype": "float64"}
     known = {item.name: item for item in stored.codebook.items}
     entries = tuple(known[name] for name in chosen if name in known)
@@ -111,71 +112,31 @@ def _scale(item_weight: Any, before: Array, span: Array) -> Array:
     return np.ones(len(span)) if scale is None else scale
 
 
+def _beta(beta: float, before: Array, scale: Array) -> float:
+    """The penalty with which scores stay the same.
+
+    The scale is relative to the widest range. If that changes, all errors change by one factor, and so must
+    the penalty.
+    """
+    return float(beta * (scale[0] / before[0]) ** 2)
+
+
 Array = NDArray[Any]
 _GAIN = 1e-6  # smallest gain of an exchange
 _MOST_ROUNDS = 10
-FEWEST = 30  # participants; fewer held-out ones would tell little
-PARTS = 3  # of the participants, one of which is held out
-SIMULATED = 1500  # simulated participants of a search
+FEWEST = 30  # participants
+FOLDS = 5
+FEWEST_GROUPS = 3
+SIMULATED = 1000  # simulated participants of a search
 _SWEEPS = 4
 COVERED = 0.9
 _KNOTS = 21
 _NEIGHBOURS = 40  # held-out participants behind an interval, at least
-
-
-class Form(Protocol):
-    """Some items, and the scores of participants from these alone.
-
-    Examples
-    --------
-    >>> from icqf.analyses import Form
-    >>> [name for name in vars(Form) if not name.startswith("_")]
-    ['scores', 'plus', 'minus']
-    """
-
-    @property
-    def scores(self) -> Array:
-        """Scores (k, n)."""
-
-    def plus(self, item: int) -> Self:
-        """The form with one more item, by its place among all items."""
-
-    def minus(self, item: int) -> Self:
-        """The form without one of its items."""
-
-
-class Recovery(Protocol):
-    """What a search of short forms needs: the items, the scores to recover, and an empty form.
-
-    Examples
-    --------
-    >>> from icqf.analyses import Recovery
-    >>> [name for name in vars(Recovery) if not name.startswith("_")]
-    ['items', 'wanted', 'nothing']
-    """
-
-    @property
-    def items(self) -> Sequence[str]:
-        """Names (m,) of the items to choose from."""
-
-    @property
-    def wanted(self) -> Array:
-        """Scores (k, n) of the full form."""
-
-    def nothing(self) -> Any:
-        """The empty form (`Form`)."""
-
-
-@dataclass(frozen=True)
-class FormPath:
-    """The best form of each length."""
-
-    forms: tuple[tuple[int, ...], ...]  # positions of the items of each form, in order of selection
-    accuracy: tuple[float, ...]  # mean correlation of each form's scores with those of the full form
+_MOST = 400  # participants of a fold whose items are left out one by one
 
 
 def search_forms(
-    recovery: Recovery,
+    recovery: SimulatedRecovery | SimulatedBatteryRecovery,
     *,
     max_items: int,
     keep: Sequence[int] = (),
@@ -184,7 +145,7 @@ def search_forms(
     max_minutes: float = np.inf,
     begin: Sequence[int] = (),
     callback: Callable[[Progress], object] | None = None,
-) -> FormPath:
+) -> list[tuple[int, ...]]:
     """Search for the items that best recover the scores of the full form.
 
     Forward selection by the gain in mean correlation with the full form's scores (per minute). After every
@@ -192,8 +153,8 @@ def search_forms(
 
     Parameters
     ----------
-    recovery : Recovery
-        The scores to recover, and how forms are scored.
+    recovery : SimulatedRecovery or SimulatedBatteryRecovery
+        Simulated participants, with the scores to recover.
     max_items : int
         Most items; the kept ones count.
     keep : sequence of int
@@ -211,8 +172,9 @@ def search_forms(
 
     Returns
     -------
-    FormPath
-        One form of each length, from the kept items (or one item) on.
+    list of tuple of int
+        Positions of the items of one form of each length, from the kept items (or one item) on, in the order
+        in which they were chosen.
 
     Examples
     --------
@@ -223,8 +185,8 @@ def search_forms(
     >>> from icqf.analyses.short_forms import ModelRecovery
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> participants = ModelRecovery.of(ICQF(2).fit(demo), demo)
-    >>> path = search_forms(participants.simulated(np.random.default_rng(0)), max_items=4)
-    >>> [len(form) for form in path.forms]
+    >>> forms = search_forms(participants.simulated(np.random.default_rng(0)), max_items=4)
+    >>> [len(form) for form in forms]
     [1, 2, 3, 4]
     """
     search = _Search(recovery, frozenset(keep), frozenset(drop), minutes, max_minutes)
@@ -236,14 +198,14 @@ def search_forms(
         if longer is None:
             break
         other = search.of(begin[: len(longer.items)] or longer.items, other)
-        if search.allowed(other.items, longer.items) and other.accuracy > longer.accuracy:
+        if search.allowed(other.items, longer.items) and other.correlation > longer.correlation:
             longer = other
         chosen = search.improved(longer)
         forms.append(chosen)
         _tell(callback, len(chosen.items), max_items)
     if forms:
         forms[-1] = search.exchanged(chosen)
-    return FormPath(tuple(form.items for form in forms), tuple(form.accuracy for form in forms))
+    return [form.items for form in forms]
 
 
 def correlation_by_row(a: Array, b: Array) -> Array:
@@ -258,13 +220,13 @@ def correlation_by_row(a: Array, b: Array) -> Array:
 class _Candidate:
     items: tuple[int, ...]
     form: Any
-    accuracy: float
+    correlation: float
 
 
 class _Search:
     def __init__(
         self,
-        recovery: Recovery,
+        recovery: SimulatedRecovery | SimulatedBatteryRecovery,
         keep: frozenset[int],
         drop: frozenset[int],
         minutes: Array | None,
@@ -278,7 +240,7 @@ class _Search:
         # Constant scores are recovered by any form.
         self.some = np.ptp(recovery.wanted, axis=1) > 0
 
-    def accuracy(self, form: Any) -> float:
+    def correlation(self, form: Any) -> float:
         r = correlation_by_row(form.scores, self.recovery.wanted)
         return float(r[self.some].mean()) if self.some.any() else 1.0
 
@@ -288,7 +250,7 @@ class _Search:
         form, begun = (before.form, len(before.items)) if before and known else (self.recovery.nothing(), 0)
         for item in items[begun:]:
             form = form.plus(item)
-        return _Candidate(tuple(items), form, self.accuracy(form))
+        return _Candidate(tuple(items), form, self.correlation(form))
 
     def allowed(self, items: Sequence[int], instead: Sequence[int]) -> bool:
         """Whether these items may replace others."""
@@ -300,10 +262,10 @@ class _Search:
         """The form with the item that gains most per minute; None if no item fits."""
         room = self.max_minutes - self.minutes[list(chosen.items)].sum()
         best, most = None, -np.inf
-        for item, form, accuracy in self._with_one_more(chosen.form, chosen.items, room):
-            gain = (accuracy - chosen.accuracy) / self.minutes[item] if chosen.items else accuracy
+        for item, form, correlation in self._with_one_more(chosen.form, chosen.items, room):
+            gain = (correlation - chosen.correlation) / self.minutes[item] if chosen.items else correlation
             if gain > most:
-                best, most = _Candidate((*chosen.items, item), form, accuracy), gain
+                best, most = _Candidate((*chosen.items, item), form, correlation), gain
         return best
 
     def improved(self, chosen: _Candidate) -> _Candidate:
@@ -312,7 +274,7 @@ class _Search:
             loose = [item for item in chosen.items if item not in self.keep]
             if len(chosen.items) < 2 or not loose:
                 return chosen
-            least = max(loose, key=lambda item: self.accuracy(chosen.form.minus(item)))
+            least = max(loose, key=lambda item: self.correlation(chosen.form.minus(item)))
             better = self._replaced(chosen, least)
             if better is None:
                 return chosen
@@ -334,18 +296,18 @@ class _Search:
         room = self.max_minutes - self.minutes[[other for other in chosen.items if other != item]].sum()
         room = room if np.isfinite(room) else self.minutes[item]  # without a limit, no slower item
         best = None
-        most = chosen.accuracy + _GAIN
-        for other, form, accuracy in self._with_one_more(chosen.form.minus(item), chosen.items, room):
-            if accuracy > most:
+        most = chosen.correlation + _GAIN
+        for other, form, correlation in self._with_one_more(chosen.form.minus(item), chosen.items, room):
+            if correlation > most:
                 items = tuple(other if each == item else each for each in chosen.items)
-                best, most = _Candidate(items, form, accuracy), accuracy
+                best, most = _Candidate(items, form, correlation), correlation
         return best
 
     def _with_one_more(self, form: Any, items: Sequence[int], room: float) -> Any:
         for item in self.candidates:
             if item not in items and self.minutes[item] <= room + _GAIN:
                 longer = form.plus(item)
-                yield item, longer, self.accuracy(longer)
+                yield item, longer, self.correlation(longer)
 
 
 def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:
@@ -399,27 +361,125 @@ class ModelRecovery:
         """The model of some of the items."""
         return reduced_model(self.model, [self.items[item] for item in form])
 
+    def fitted_to(self, rows: Array) -> ModelRecovery:
+        """With the loadings that a fit to some of these participants gives, starting from the model's.
+
+        The model stays as it is if it was fitted to another number of participants, and so to others.
+        """
+        if self.n != self.model.n_participants_:
+            return self
+        k = len(self.wanted)
+        loadings = np.concatenate([self.model.components_, self.model.confound_components_])
+        start = Factors(self.wanted, self.problem.scaled_loadings(loadings))
+        counts = np.bincount(rows, minlength=self.n)
+        fitted = self.problem.own_loadings(refits(self.problem, start, [counts])[0])
+        model = copy(self.model)
+        # The solver's order of the factors decides nothing here.
+        model.components_, model.confound_components_ = fitted[:k], fitted[k:]
+        return replace(self, model=model, wanted=model.solve_scores(self.problem))
+
     def take(self, rows: Array) -> ModelRecovery:
         """For some of these participants."""
         return ModelRecovery(self.model, self.problem.of_rows(rows), self.answered, self.wanted[:, rows])
 
-    def accuracies(self, form: Sequence[int]) -> Array:
-        """Correlation (k,) of a form's scores with the full form's; NaN if these are constant."""
-        answered = (self.problem.answers[:, list(form)] >= 0).any(axis=1)  # the others have no score
-        short, wanted = self.exact(form)[:, answered], self.wanted[:, answered]
-        return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(short, wanted), np.nan)
-
     def exact(self, form: Sequence[int]) -> Array:
-        """Scores (k, n) from these items alone, within all bounds."""
-        short = self.reduced(form)
-        problem = self.problem.of_items(np.sort(form)).with_beta(float(short.beta))
-        problem = replace(problem, observations=replace(problem.observations, dtype=short.dtype_))
-        return short.solve_scores(problem.scaled(short.item_scale_))
+        """Scores (k, n) from these items alone, within all bounds; NaN for participants without any."""
+        short, problem = self._stated(form)
+        answered = (problem.answers >= 0).any(axis=1)
+        return np.where(answered, short.solve_scores(problem), np.nan)
+
+    def complete(self, form: Sequence[int]) -> Array:
+        """Which participants (n,) answered all of these items."""
+        return np.asarray((self.problem.answers[:, list(form)] >= 0).all(axis=1))
+
+    def _stated(self, form: Sequence[int]) -> tuple[FittedModel, Problem]:
+        """The problem of these items, and a model that solves it (but is not a whole one, to save time)."""
+        items, model = np.sort(form), self.model
+        weight = model.item_weight
+        if weight is not None and not isinstance(weight, str):
+            weight = np.asarray(weight)[items]
+        problem, before = self.problem.of_items(items), model.item_scale_[items]
+        scale = _scale(weight, before, problem.span)
+        problem = problem.with_beta(_beta(float(model.beta), before, scale))
+        problem = replace(problem, observations=replace(problem.observations, dtype=np.dtype(np.float64)))
+        short = copy(model)
+        short.components_ = model.components_[:, items]
+        short.confound_components_ = model.confound_components_[:, items]
+        return short, problem.scaled(scale)
+
+    def errors(self, form: Sequence[int]) -> _Errors:
+        """What the errors of single answers do to the scores of the form and of the full form."""
+        some = self.take(np.unique(np.linspace(0, self.n - 1, _MOST).astype(int)))
+        items = np.sort(form)
+        full = _items_left_out(self.model, some.problem, some.wanted)
+        short = _items_left_out(*some._stated(form))
+        m, k = some.problem.m, len(some.wanted)
+        found = _Errors(np.array(some.n), np.zeros((m, 2)), full.products(full), *np.zeros((2, m, k + 1)))
+        found.variance[:, 0] = (full.residuals * full.apart).sum(axis=1)
+        found.variance[items, 1] = found.variance[items, 0]
+        found.short[items] = short.products(short)
+        found.shared[items] = short.products(full.of(items))
+        return found
 
     def simulated(self, rng: np.random.Generator, n: int = SIMULATED) -> SimulatedRecovery:
         """For participants simulated from the model, in whom searches overfit less (docs/short-forms.md)."""
         problem = drawn_from(self.model, self.problem, self.wanted, rng, n, gaps=False)
         return SimulatedRecovery(self.model, problem, self.model.solve_scores(problem))
+
+
+class _Errors(NamedTuple):
+    """Sums over participants, by item; those of several folds add up."""
+
+    n: Array  # participants
+    variance: Array  # (m, 2): of the item's error, in all folds and in those whose form has the item
+    full: Array  # (m, k + 1): products of changes of the full form's scores, and of what goes with them
+    short: Array  # of the short form's scores
+    shared: Array  # of the one with the other
+
+    @classmethod
+    def added(cls, several: Iterable[_Errors]) -> _Errors:
+        return cls(*(np.sum(each, axis=0) for each in zip(*several, strict=True)))
+
+    def variances(self) -> tuple[Array, Array, Array]:
+        """Error variances (k,) of the full form and the short form, and the covariance of their errors."""
+
+        def of(variance: Array, found: Array) -> Array:
+            scale = variance / np.where(found[:, -1] > 0, found[:, -1], np.inf)
+            return np.asarray(scale @ found[:, :-1] / self.n)
+
+        every, some = self.variance.T
+        return of(every, self.full), of(some, self.short), of(some, self.shared)
+
+
+@dataclass(frozen=True, eq=False)
+class _ItemsLeftOut:
+    """What changes if one item is left out: the scores, and how far its answer is from the expected one."""
+
+    changes: Array  # (m, k, n)
+    residuals: Array  # (m, n), with the item; 0 where it was not answered
+    apart: Array  # (m, n), without it
+
+    def of(self, items: Array) -> _ItemsLeftOut:
+        return _ItemsLeftOut(self.changes[items], self.residuals[items], self.apart[items])
+
+    def products(self, other: _ItemsLeftOut) -> Array:
+        changes = np.einsum("jkn,jkn->jk", self.changes, other.changes)
+        return np.column_stack([changes, (self.apart * other.apart).sum(axis=1)])
+
+
+def _items_left_out(model: FittedModel, problem: Problem, scores: Array | None = None) -> _ItemsLeftOut:
+    scores = model.solve_scores(problem) if scores is None else scores
+    own, Q = problem.unscaled(), model.components_
+    seen = own.answers.T >= 0
+    left = own.answers.T - model.confound_components_.T @ own.design
+    changes, apart = np.zeros((problem.m, *scores.shape)), np.zeros(seen.shape)
+    for item in range(problem.m):
+        mask = np.zeros(problem.answers.shape, dtype=bool)
+        mask[:, item] = True
+        without = model.solve_scores(problem.hide(mask))
+        changes[item] = (scores - without) * seen[item]
+        apart[item] = left[item] - Q[:, item] @ without
+    return _ItemsLeftOut(changes, np.where(seen, left - Q.T @ scores, 0), np.where(seen, apart, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,28 +537,24 @@ class ItemForm:
         return ItemForm(recovery, gram, pull, scores)
 
 
-def divided(recovery: Any, groups: Any, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Positions of the participants used to choose the items, and of the held-out ones."""
+def folds_of(recovery: Any, groups: Any, rng: np.random.Generator) -> Array:
+    """The fold (n,) of each participant; groups stay together."""
     n = recovery.n
     if n < FEWEST:
         raise InputError(
-            f"{counted(n, 'participant')} answered anything, but at least {FEWEST} are needed: two thirds to "
-            "choose the items, and the others to evaluate the form."
+            f"{counted(n, 'participant')} answered anything, but at least {FEWEST} are needed to choose "
+            "items and to evaluate the form."
         )
-    strata = recovery.strata
     if groups is None:
-        part = deal_evenly(n, PARTS, strata, rng)
-    else:
-        together = np.asarray(groups)[recovery.answered].astype(str)
-        number = len(np.unique(together))
-        if number < PARTS:
-            raise InputError(
-                f"There {'is' if number == 1 else 'are'} {counted(number, 'group')} (family or site), and "
-                f"whole groups are held out; at least {PARTS} are needed. Leave the groups out."
-            )
-        part = deal_groups(together, PARTS, strata, rng)
-    choosing, held_out = np.flatnonzero(part != 0), np.flatnonzero(part == 0)
-    return choosing, held_out
+        return deal_evenly(n, FOLDS, recovery.strata, rng)
+    together = np.asarray(groups)[recovery.answered].astype(str)
+    number = len(np.unique(together))
+    if number < FEWEST_GROUPS:
+        raise InputError(
+            f"There {'is' if number == 1 else 'are'} {counted(number, 'group')} (family or site), and whole "
+            f"groups are held out; at least {FEWEST_GROUPS} are needed. Leave the groups out."
+        )
+    return deal_groups(together, min(FOLDS, number), recovery.strata, rng)
 
 
 def top_loading(
@@ -617,6 +673,10 @@ class MetaRecovery:
         spans = [np.ptp(each.item_range_.to_numpy(), axis=1) for each in self.model.instruments_.values()]
         return self.model.item_loadings_.to_numpy().T / np.concatenate(spans)
 
+    def fitted_to(self, rows: Array) -> MetaRecovery:
+        """The same: the two stages are not fitted again."""
+        return self
+
     def take(self, rows: Array) -> MetaRecovery:
         """For some of these participants."""
         ids = self.ids[rows]
@@ -649,14 +709,12 @@ class MetaRecovery:
             warnings.simplefilter("ignore", UserWarning)
             return short.transform(Battery(parts)).reindex(self.ids).to_numpy().T
 
-    def accuracies(self, form: Sequence[int]) -> Array:
-        """Correlation (K,) of a form's scores with the full battery's; NaN if these are constant."""
-        short = self.exact(form)
-        answered = ~np.isnan(short).any(axis=0)
-        short, wanted = short[:, answered], self.wanted[:, answered]
-        if short.shape[1] < 2:
-            return np.full(len(wanted), np.nan)
-        return np.where(np.ptp(wanted, axis=1) > 0, correlation_by_row(short, wanted), np.nan)
+    def complete(self, form: Sequence[int]) -> Array:
+        """Which participants (n,) have scores from these items."""
+        return np.asarray(~np.isnan(self.exact(form)).any(axis=0))
+
+    def errors(self, form: Sequence[int]) -> None:
+        """Not known: errors of items are not followed through two stages."""
 
     def simulated(self, rng: np.random.Generator, n: int = SIMULATED) -> SimulatedBatteryRecovery:
         """For simulated participants with every instrument, drawn from the real ones and the meta-factors."""
@@ -775,7 +833,7 @@ class BatteryForm:
 
 @dataclass(frozen=True, eq=False)
 class ShortForm:
-    """A short form of a questionnaire, with its accuracy.
+    """A short form of a questionnaire, with what its scores are worth.
 
     Parameters
     ----------
@@ -785,16 +843,20 @@ class ShortForm:
         The model of these items, which scores the short form.
     curve : DataFrame
         One row per length: ``n_items``, ``minutes``, ``added`` and ``dropped`` (items, in words),
-        ``accuracy`` (mean correlation of the scores with those of the full form, in held-out participants),
+        ``correlation`` (of the scores with those of the full form, mean of the factors, cross-validated),
         ``worst`` (the lowest of any factor), ``top_loading`` (the mean for the same number of items with the
         largest loadings), and the correlation of each factor.
+    factors : DataFrame
+        One row per factor: ``factor``, ``correlation`` (with the full form's score, cross-validated),
+        ``reliability`` (of the short form's score), and ``corrected``: the expected correlation with what the
+        full form measures, without the errors that the two forms share. The last two are NaN in a battery.
     bands : DataFrame
         ``factor, score, low, high``: 90 % interval of the full form's score relative to the short form's,
-        in held-out participants.
+        for participants who answer every item of the short form.
     n_items : int
         Items of the full form.
-    n_chosen_by, n_held_out : int
-        Numbers of participants used to choose the items, and to evaluate them.
+    n_participants : int
+        Participants of the evaluation, each left out of the choice of the items they were scored with.
 
     Examples
     --------
@@ -803,28 +865,28 @@ class ShortForm:
     >>> from icqf.analyses import shortform
     >>> demo = load_demo().select(["q00*", "q01*", "q02*"])
     >>> form = shortform(ICQF(3, beta=0.1).fit(demo), demo, max_items=9)
-    >>> len(form.items), form.model.loadings_.shape, bool(form.accuracy > 0.75)
+    >>> len(form.items), form.model.loadings_.shape, bool(form.correlation > 0.75)
     (9, (9, 3), True)
     """
 
     items: tuple[str, ...]
     model: Any
     curve: pd.DataFrame
+    factors: pd.DataFrame
     bands: pd.DataFrame
     n_items: int
-    n_chosen_by: int
-    n_held_out: int
+    n_participants: int
 
     @property
-    def accuracy(self) -> float:
-        """Mean correlation of the scores with those of the full form, in held-out participants."""
-        return float(self.curve["accuracy"].iloc[-1])
+    def correlation(self) -> float:
+        """Mean correlation of the scores with those of the full form, cross-validated."""
+        return float(self.curve["correlation"].iloc[-1])
 
     @property
     def worst(self) -> tuple[str, float]:
         """The factor with the lowest correlation, and that correlation."""
-        last = self.curve[list(self.model.get_feature_names_out())].iloc[-1]
-        return str(last.idxmin()), float(last.min())
+        by_factor = self.factors.set_index("factor")["correlation"]
+        return str(by_factor.idxmin()), float(by_factor.min())
 
     @property
     def minutes(self) -> float | None:
@@ -834,15 +896,23 @@ class ShortForm:
 
     @property
     def sentence(self) -> str:
-        """The accuracy in words."""
-        m, last = self.n_items, self.curve.iloc[-1]
+        """What the scores are worth, in words."""
         name, least = self.worst
         time = "" if self.minutes is None else f", about {counted(round(self.minutes), 'minute')}"
+        number, top = len(self.items), self.curve["top_loading"].iloc[-1]
+        reliability, corrected = self.factors[["reliability", "corrected"]].mean()
+        worth = (
+            "Reliability was not estimated for a battery."
+            if np.isnan(corrected)
+            else f"Their reliability is {reliability:.2f}. Their expected correlation with what the full "
+            f"form measures is {corrected:.2f}: the first figure also counts the errors that the two forms "
+            "share."
+        )
         return (
-            f"{len(self.items)} of {counted(m, 'item')}{time}: scores correlate {last['accuracy']:.3f} with "
-            f"those of the full form on average over the factors, and {least:.3f} for {name}, in "
-            f"{counted(self.n_held_out, 'participant')} who had no part in the choice of items. The "
-            f"{len(self.items)} highest-loading items reach {last['top_loading']:.3f}."
+            f"{number} of {counted(self.n_items, 'item')}{time}: in new participants, scores correlate "
+            f"{self.correlation:.2f} with those of the full form on average over the factors, and "
+            f"{least:.2f} for {name} (cross-validated in {counted(self.n_participants, 'participant')}); the "
+            f"{counted(number, 'highest-loading item')} reach {top:.2f}. {worth}"
         )
 
 
@@ -853,7 +923,7 @@ def shortform(
     confounds: Any = None,
     groups: Any = None,
     max_items: int | None = None,
-    accuracy: float | None = None,
+    correlation: float | None = None,
     keep: str | Iterable[str] = (),
     drop: str | Iterable[str] = (),
     minutes: float | Mapping[str, float] | None = None,
@@ -861,11 +931,13 @@ def shortform(
     random_state: Any = 0,
     callback: Callable[[Progress], object] | None = None,
 ) -> ShortForm:
-    """Choose the items that best recover the scores of the full form, and evaluate them in others.
+    """Choose the items that best recover the scores of the full form, and evaluate the choice.
 
-    Items are chosen in participants simulated from the model and two thirds of the real ones, by forward
-    selection with exchanges (`search_forms`). If the same number of items with the largest loadings do better
-    in the two thirds, these are used. The other third evaluates the forms, with all other items missing.
+    Items are chosen in participants simulated from the model and the real ones, by forward selection with
+    exchanges (`search_forms`). If the same number of items with the largest loadings do better in the real
+    participants, these are used. The evaluation repeats all of it in five folds: loadings are fitted and
+    items chosen without the participants of a fold, who are then scored with these items alone. (Loadings
+    are not fitted again for a battery, or where X has another number of participants than the fit.)
 
     Parameters
     ----------
@@ -880,8 +952,8 @@ def shortform(
         Families or sites, which are held out together. None: those of the questionnaire, if X is one.
     max_items : int, optional
         Length of the form. None: 20, or half of the items where these are fewer than 40.
-    accuracy : float, optional
-        Mean correlation at which the search stops, in the participants used to choose the items.
+    correlation : float, optional
+        Sufficient mean correlation with the full form; the shortest form that reaches it is used.
     keep, drop : str or iterable of str
         Names or globs of items that must be asked, and of items that must not.
     minutes : number or mapping, optional
@@ -889,7 +961,7 @@ def shortform(
     max_minutes : float, optional
         Most minutes of the form.
     random_state : int, RandomState or None
-        Seed of the division into two thirds and one third.
+        Seed of the folds and simulated participants.
     callback : callable, optional
         Called with the progress.
 
@@ -915,82 +987,126 @@ def shortform(
     everyone: Any = recovery.of(model, X, confounds=confounds)
     names = list(everyone.items)
     limits = _form_limits(names, keep, drop, max_items)
-    item_minutes, budget = _minutes(names, minutes, max_minutes)
-    if accuracy is not None:
-        check_parameter("accuracy", accuracy)
+    choice = _Choice(limits, *_minutes(names, minutes, max_minutes))
+    if correlation is not None:
+        check_parameter("correlation", correlation)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
-    choosing, held_out = (everyone.take(rows) for rows in divided(everyone, groups, rng))
-    if not all(np.ptp(part.wanted, axis=1).any() for part in (choosing, held_out)):
+    fold = folds_of(everyone, groups, rng)
+    if not np.ptp(everyone.wanted, axis=1).any():
         raise InputError(
             "All participants have the same scores, so no item can tell them apart. Give the answers of "
             "participants who differ."
         )
-    ranked = top_loading(everyone.shares, limits.length, limits.keep, limits.drop)
-    path = search_forms(
-        choosing.simulated(rng),
-        max_items=limits.length,
-        keep=limits.keep,
-        drop=limits.drop,
-        minutes=item_minutes,
-        max_minutes=np.inf if budget is None else budget,
-        begin=ranked,
-        callback=callback,
-    )
-    if not path.forms:
-        raise parameter_error("max_minutes", f" is {budget:g}, but every item takes longer; give more.")
-    forms = _up_to_accuracy(
-        _better_forms(choosing, path.forms, ranked, item_minutes, budget), choosing, accuracy
-    )
-    curve = _curve(held_out, forms, ranked, item_minutes)
-    short = everyone.reduced(forms[-1])
-    bands = _bands(held_out.exact(forms[-1]), held_out.wanted, list(model.get_feature_names_out()))
+    number = int(fold.max()) + 1
+    streams = rng.spawn(number + 1)
+
+    def told(done: int) -> Callable[[Progress], object] | None:
+        whole = (number + 1) * limits.length
+        return callback and (lambda now: callback(Progress(done * limits.length + now.done, whole)))
+
+    forms = choice.forms(everyone, streams[0], told(0))
+    if not forms:
+        raise parameter_error("max_minutes", f" is {max_minutes:g}, but every item takes longer; give more.")
+    folds = [choice.held_out(everyone, fold == at, streams[at + 1], told(at + 1)) for at in range(number)]
+    curve = _curve(everyone, folds, forms, choice.minutes)
+    if correlation is not None:
+        curve = _up_to(curve, correlation)
+    form = forms[len(curve) - 1]
+    factors = list(model.get_feature_names_out())
+    short, full, complete = _pooled(folds, len(form))
     return ShortForm(
-        tuple(names[item] for item in sorted(forms[-1])),
-        short,
+        tuple(names[item] for item in sorted(form)),
+        everyone.reduced(form),
         curve,
-        bands,
+        _worth(folds, len(form), factors),
+        _bands(
+            *((short[:, complete], full[:, complete]) if complete.sum() >= FEWEST else (short, full)), factors
+        ),
         len(names),
-        choosing.n,
-        held_out.n,
+        everyone.n,
     )
 
 
-def _better_forms(
-    choosing: Any,
-    forms: Sequence[tuple[int, ...]],
-    ranked: tuple[int, ...],
-    minutes: Array | None,
-    budget: float | None,
-) -> list[tuple[int, ...]]:
-    """Each form, or the same number of items with the largest loadings if they are more accurate."""
-    chosen = []
-    for form in forms:
-        other = ranked[: len(form)]
-        limit = np.inf if minutes is None else minutes[list(form)].sum() if budget is None else budget
-        short = minutes is None or minutes[list(other)].sum() <= limit
-        accuracies = [np.nanmean(choosing.accuracies(each)) for each in (form, *([other] if short else []))]
-        chosen.append(other if accuracies[-1] > accuracies[0] else form)
-    return chosen
+@dataclass(frozen=True, eq=False)
+class _HeldOut:
+    """Participants of a fold, with a model and forms of every length that were found without them."""
+
+    participants: Any
+    forms: dict[int, tuple[int, ...]]
+    ranked: tuple[int, ...]
+
+    def form(self, length: int) -> tuple[int, ...]:
+        """The form of this length, or the longest where the minutes allow no longer one."""
+        return self.forms[min(length, max(self.forms))]
 
 
-def _up_to_accuracy(
-    forms: list[tuple[int, ...]], choosing: Any, accuracy: float | None
-) -> list[tuple[int, ...]]:
-    """The forms up to the first that is accurate enough; all if none is."""
-    if accuracy is None:
-        return forms
-    best = 0.0
-    for number, form in enumerate(forms, start=1):
-        reached = float(np.nanmean(choosing.accuracies(form)))
-        best = max(best, reached)
-        if reached >= accuracy:
-            return forms[:number]
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """How items are chosen."""
+
+    limits: _FormLimits
+    minutes: Array | None
+    max_minutes: float | None
+
+    def ranked(self, participants: Any) -> tuple[int, ...]:
+        return top_loading(participants.shares, self.limits.length, self.limits.keep, self.limits.drop)
+
+    def forms(
+        self, participants: Any, rng: np.random.Generator, callback: Callable[[Progress], object] | None
+    ) -> list[tuple[int, ...]]:
+        """A form of each length: of the search, or of the largest loadings if these do better."""
+        ranked, limit = self.ranked(participants), self.max_minutes
+        forms = search_forms(
+            participants.simulated(rng),
+            max_items=self.limits.length,
+            keep=self.limits.keep,
+            drop=self.limits.drop,
+            minutes=self.minutes,
+            max_minutes=np.inf if limit is None else limit,
+            begin=ranked,
+            callback=callback,
+        )
+        chosen = []
+        for form in forms:
+            other = ranked[: len(form)]
+            if self.minutes is not None:
+                most = self.minutes[list(form)].sum() if limit is None else limit
+                other = other if self.minutes[list(other)].sum() <= most else form
+            if {*form} != {*other}:
+                own, theirs = (
+                    np.nanmean(_correlations(participants.exact(each), participants.wanted))
+                    for each in (form, other)
+                )
+                form = other if theirs > own else form
+            chosen.append(form)
+        return chosen
+
+    def held_out(
+        self,
+        everyone: Any,
+        outside: Array,
+        rng: np.random.Generator,
+        callback: Callable[[Progress], object] | None,
+    ) -> _HeldOut:
+        """Choose without some participants."""
+        inside = np.flatnonzero(~outside)
+        apart = everyone.fitted_to(inside)
+        choosing = apart.take(inside)
+        forms = {len(form): form for form in self.forms(choosing, rng, callback)}
+        return _HeldOut(apart.take(np.flatnonzero(outside)), forms, self.ranked(choosing))
+
+
+def _up_to(curve: pd.DataFrame, correlation: float) -> pd.DataFrame:
+    """The lengths up to the first that is sufficient; all if none is."""
+    enough = np.flatnonzero(curve["correlation"] >= correlation)
+    if len(enough):
+        return curve.iloc[: enough[0] + 1]
     warnings.warn(
-        f"No form of up to {counted(len(forms[-1]), 'item')} reaches a mean correlation of {accuracy:g} with "
-        f"the full form; the best found has {best:.3f}.",
+        f"No form of up to {counted(int(curve['n_items'].iloc[-1]), 'item')} reaches a mean correlation of "
+        f"{correlation:g} with the full form; the best found has {curve['correlation'].max():.3f}.",
         stacklevel=3,
     )
-    return forms
+    return curve
 
 
 @dataclass(frozen=True)
@@ -1067,24 +1183,43 @@ def _minutes(
     return np.array([float(minutes[name]) for name in names]), max_minutes
 
 
+def _correlations(short: Array, full: Array) -> Array:
+    """Correlation (k,) of scores, among participants who have them; NaN if the full form's are constant."""
+    scored = ~np.isnan(short).any(axis=0)
+    if scored.sum() < 2:
+        return np.full(len(full), np.nan)
+    short, full = short[:, scored], full[:, scored]
+    return np.where(np.ptp(full, axis=1) > 0, correlation_by_row(short, full), np.nan)
+
+
+def _pooled(folds: Sequence[_HeldOut], length: int, *, ranked: bool = False) -> tuple[Array, Array, Array]:
+    """Held-out participants' scores (k, n) from a form and all items, and who answered the whole form."""
+    found = []
+    for fold in folds:
+        form, who = fold.ranked[:length] if ranked else fold.form(length), fold.participants
+        found.append((who.exact(form), who.wanted, who.complete(form)))
+    short, full, complete = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
+    scored = ~np.isnan(short).any(axis=0)
+    return short[:, scored], full[:, scored], complete[scored]
+
+
 def _curve(
-    held_out: Any,
-    forms: Sequence[tuple[int, ...]],
-    ranked: tuple[int, ...],
-    minutes: Array | None,
+    everyone: Any, folds: Sequence[_HeldOut], forms: Sequence[tuple[int, ...]], minutes: Array | None
 ) -> pd.DataFrame:
-    """Accuracy of the form of each length in held-out participants."""
-    names, factors = held_out.items, list(held_out.model.get_feature_names_out())
+    """The form of each length, with the correlation that its choice reaches in held-out participants."""
+    names, factors = everyone.items, list(everyone.model.get_feature_names_out())
     rows, before = [], frozenset[int]()
     for form in forms:
-        by_factor, picked = (held_out.accuracies(items) for items in (form, ranked[: len(form)]))
+        by_factor, picked = (
+            _correlations(*_pooled(folds, len(form), ranked=ranked)[:2]) for ranked in (False, True)
+        )
         rows.append(
             {
                 "n_items": len(form),
                 "minutes": np.nan if minutes is None else float(minutes[list(form)].sum()),
                 "added": "; ".join(names[item] for item in form if item not in before),
                 "dropped": "; ".join(names[item] for item in sorted(before - {*form})),
-                "accuracy": float(np.nanmean(by_factor)),
+                "correlation": float(np.nanmean(by_factor)),
                 "worst": float(np.nanmin(by_factor)),
                 "top_loading": float(np.nanmean(picked)),
                 **dict(zip(factors, by_factor.tolist(), strict=True)),
@@ -1094,18 +1229,46 @@ def _curve(
     return pd.DataFrame(rows)
 
 
+def _worth(folds: Sequence[_HeldOut], length: int, factors: list[str]) -> pd.DataFrame:
+    """By factor: correlation with the full form, reliability, and correlation with what it measures.
+
+    See docs/short-forms.md for the formulas.
+    """
+    short, full, _ = _pooled(folds, length)
+    table = pd.DataFrame({"factor": factors, "correlation": _correlations(short, full)})
+    errors = [fold.participants.errors(fold.form(length)) for fold in folds]
+    if any(each is None for each in errors):
+        return table.assign(reliability=np.nan, corrected=np.nan)
+    error_full, error_short, error_shared = _Errors.added(errors).variances()
+    spread = np.maximum(short.var(axis=1), 1e-12)
+    steady = full.var(axis=1) - error_full
+    together = ((short - short.mean(axis=1, keepdims=True)) * full).mean(axis=1) - error_shared
+    size = np.sqrt(np.where(steady > 0, steady * spread, np.nan))  # no factor where all is error
+    return table.assign(
+        reliability=np.clip(1 - error_short / spread, 0, 1), corrected=np.clip(together / size, 0, 1)
+    )
+
+
 def _bands(short: Array, full: Array, factors: list[str]) -> pd.DataFrame:
-    """90 % intervals of the full form's score relative to the short form's, among participants near it."""
-    tails = [(1 - COVERED) / 2, (1 + COVERED) / 2]
-    answered = ~np.isnan(short).any(axis=0)
-    short, full = short[:, answered], full[:, answered]
+    """90 % intervals of the full form's score relative to the short form's, among participants near it.
+
+    Where one in twenty or more has the lowest (or highest) score there is, the interval ends there, and all
+    who may be outside are on the other side.
+    """
     n = short.shape[1]
-    near = min(n, max(_NEIGHBOURS, n // 6))
+    near, tail = min(n, max(_NEIGHBOURS, n // 6)), (1 - COVERED) / 2
     rows = []
     for name, scores, wanted in zip(factors, short, full, strict=True):
+        bottom, top = 0.0, max(1.0, float(wanted.max()))
         for knot in np.linspace(0.0, max(1.0, float(scores.max())), _KNOTS):
-            close = np.argsort(np.abs(scores - knot), kind="stable")[:near]
-            low, high = np.quantile(wanted[close] - scores[close], tails)
-            # The score itself is always inside.
-            rows.append((name, float(knot), min(float(low), 0.0), max(float(high), 0.0)))
+            distance = np.abs(scores - knot)
+            close = distance <= np.partition(distance, near - 1)[near - 1]
+            own, apart = wanted[close], (wanted - scores)[close]
+            at_bottom, at_top = (own <= bottom + 1e-6).mean() >= tail, (own >= top - 1e-6).mean() >= tail
+            below = 0.0 if at_bottom else 2 * tail if at_top else tail
+            above = 0.0 if at_top else 2 * tail if at_bottom else tail
+            grown = 1 + 1 / len(apart)  # one more participant is to be inside
+            low = -np.quantile(-apart, min((1 - below) * grown, 1.0), method="higher")
+            high = np.quantile(apart, min((1 - above) * grown, 1.0), method="higher")
+            rows.append((name, float(knot), float(low), float(high)))
     return pd.DataFrame(rows, columns=["factor", "score", "low", "high"])

@@ -132,7 +132,7 @@ PARAMETERS: dict[str, Kind] = {
     "n_splits": Number(least=2, whole=True),
     "n_repeats": Number(least=1, whole=True),
     "max_items": Number(least=1, whole=True),
-    "accuracy": Number(above=0.0, most=1.0),
+    "correlation": Number(above=0.0, most=1.0),
     "minutes": Number(above=0.0, most=1e6),
     "max_minutes": Number(above=0.0, most=1e6),
     "thorough": Flag(),

@@ -13,10 +13,10 @@ from .participants import missingness_map as missingness_map
 from .participants import score_correlations as score_correlations
 from .participants import score_distributions as score_distributions
 from .participants import score_histograms as score_histograms
-from .search import accuracy_curve as accuracy_curve
 from .search import convergence as convergence
 from .search import count_curve as count_curve
 from .search import cv_curve as cv_curve
 from .search import error_and_stability as error_and_stability
 from .search import found_again as found_again
 from .search import scree as scree
+from .search import short_form_curve as short_form_curve

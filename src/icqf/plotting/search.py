@@ -350,16 +350,16 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
 
 # How much of the full form's scores a short form recovers.
 
-_COLUMNS = ("n_items", "accuracy", "top_loading")
+_COLUMNS = ("n_items", "correlation", "top_loading")
 _GOOD = 0.9
-_OTHERS = ("n_items", "minutes", "added", "dropped", "accuracy", "worst", "top_loading")
+_OTHERS = ("n_items", "minutes", "added", "dropped", "correlation", "worst", "top_loading")
 
 
-def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
-    """Draw the accuracy of short forms against their length, each factor thin and their mean bold.
+def short_form_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
+    """Draw how short forms of each length correlate with the full form, each factor thin and the mean bold.
 
-    Accuracy is the correlation of scores with those of the full form, in participants not used to choose the
-    items. The dashed line is for the same number of items with the largest loadings.
+    Correlations are those of the scores, in participants not used to choose the items. The dashed line is for
+    the same number of items with the largest loadings.
 
     Parameters
     ----------
@@ -372,10 +372,10 @@ def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None 
     Examples
     --------
     >>> import pandas as pd
-    >>> from icqf.plotting import accuracy_curve
-    >>> curve = pd.DataFrame({"n_items": [1, 2, 3], "accuracy": [0.5, 0.7, 0.9],
+    >>> from icqf.plotting import short_form_curve
+    >>> curve = pd.DataFrame({"n_items": [1, 2, 3], "correlation": [0.5, 0.7, 0.9],
     ...                       "top_loading": [0.4, 0.6, 0.85], "factor1": [0.5, 0.7, 0.9]})
-    >>> accuracy_curve(curve).get_xlabel()
+    >>> short_form_curve(curve).get_xlabel()
     'items'
     """
     require_columns(curve, _COLUMNS, "curve", "form.curve")
@@ -387,7 +387,9 @@ def accuracy_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None 
     for name, shown, colour in zip(factors, factor_names(factors, names), colours, strict=True):
         ax.plot(length, curve[name], color=colour, linewidth=0.9, alpha=0.75, label=shown)
     ax.plot(length, curve["top_loading"], "--", color=CHOSEN, linewidth=1.6, label="largest loadings, mean")
-    ax.plot(length, curve["accuracy"], color=ink(), linewidth=2.4, marker="o", markersize=3.5, label="mean")
+    ax.plot(
+        length, curve["correlation"], color=ink(), linewidth=2.4, marker="o", markersize=3.5, label="mean"
+    )
     ax.set_ylim(min(0.0, float(curve[[*factors, *_COLUMNS[1:]]].min().min())), 1.0)
     legend = {"loc": "lower right", "ncols": 2 if len(factors) > 6 else 1}
     return labelled(ax, "items", "correlation with the full form", whole=True, legend=legend)

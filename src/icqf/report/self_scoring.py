@@ -55,13 +55,17 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterab
     )
     entries = {item.name: item for item in items}
     questions = tuple(_reworded(item, entries[item.name]) if item.name in entries else item for item in known)
-    templates = environment()
+    templates, names = environment(), factor_names(model.get_feature_names_out(), None)
     return templates.get_template("form.html").render(
         title=title,
         form=form,
         items=[_question(item) for item in questions],
         confounds=_confound_questions(model),
-        factors=factor_names(model.get_feature_names_out(), None),
+        factors=names,
+        worth=[
+            {"factor": name, "numbers": ["–" if np.isnan(value) else f"{value:.2f}" for value in values]}
+            for name, values in zip(names, form.factors.iloc[:, 1:].to_numpy(), strict=True)
+        ],
         style=Markup(file_of(templates, "style.css")),
         script=Markup(file_of(templates, "form.js")),
         data=Markup(_json(_scoring(form, questions))),

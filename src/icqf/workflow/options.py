@@ -478,7 +478,7 @@ class ShortFormOptions(ModelledOptions):
     max_items: int | None = option(
         None, "Length of the form.", usual="20, or half of the items if fewer than 40"
     )
-    accuracy: float | None = option(None, "Sufficient mean correlation with the full form.")
+    correlation: float | None = option(None, "Sufficient mean correlation with the full form.")
     keep: tuple[str, ...] = option(
         (), "Items that must be included, by name or pattern.", take=texts, metavar="ITEM"
     )
@@ -495,7 +495,7 @@ class ShortFormOptions(ModelledOptions):
         StudyFiles, "groups", help="Column of families or sites, which are held out together.", label=""
     )
     title: str = option("Questionnaire", "Heading of the page to fill in.", take=one_text)
-    seed: int = option(0, "Seed for the choice of held-out participants.")
+    seed: int = option(0, "Seed of the folds and simulated participants.")
 
 
 @dataclass(frozen=True)

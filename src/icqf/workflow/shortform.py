@@ -20,7 +20,7 @@ from icqf.errors import InputError
 from icqf.io.codebook import format_codebook
 from icqf.io.readers.files import read_table
 from icqf.io.write import write_table
-from icqf.plotting import accuracy_curve
+from icqf.plotting import short_form_curve
 from icqf.plotting.style import default_settings
 from icqf.report import scoring_page
 from icqf.workflow.naming import DECIMALS
@@ -46,7 +46,7 @@ def write_short_form(
     title: str = "Questionnaire",
     force: bool = False,
 ) -> list[str]:
-    """Write a short form: its codebook, a model that scores it, the curve, a figure and a page to fill in.
+    """Write a short form: its codebook, a model that scores it, tables, a figure and a page to fill in.
 
     For a battery, no page is written.
     """
@@ -63,11 +63,12 @@ def write_short_form(
             page = scoring_page(form, title=title, items=items)
             (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
         write_table(form.curve, place / "curve.csv", decimals=DECIMALS)
+        write_table(form.factors, place / "factors.csv", decimals=DECIMALS)
         write_table(form.bands, place / "bands.csv", decimals=DECIMALS)
         with default_settings():
             figure = Figure(figsize=(7.0, 4.4), layout="constrained")
-            accuracy_curve(form.curve, ax=figure.add_subplot())
-            figure.savefig(place / "accuracy.png", dpi=150)
+            short_form_curve(form.curve, ax=figure.add_subplot())
+            figure.savefig(place / "curve.png", dpi=150)
 
     worst, least = form.worst
     provenance = tool_provenance(
@@ -77,10 +78,9 @@ def write_short_form(
         notes=read.notes,
         result={
             "items": list(form.items),
-            "accuracy": round(form.accuracy, DECIMALS),
-            "worst": {"factor": worst, "accuracy": round(least, DECIMALS)},
-            "chosen_by": form.n_chosen_by,
-            "held_out": form.n_held_out,
+            "correlation": round(form.correlation, DECIMALS),
+            "worst": {"factor": worst, "correlation": round(least, DECIMALS)},
+            "participants": form.n_participants,
         },
     )
     return write_folder(Path(folder), "shortform", write, provenance, force=force, inputs=read.files)
@@ -102,7 +102,7 @@ def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
 
 def parameters_of(options: ShortFormOptions) -> dict[str, Any]:
     """Return the parameters of `icqf.analyses.shortform`, with minutes read from their table if given."""
-    names = ("max_items", "accuracy", "keep", "drop", "max_minutes")
+    names = ("max_items", "correlation", "keep", "drop", "max_minutes")
     minutes = minutes_in(options.minutes) if isinstance(options.minutes, Path) else options.minutes
     return {
         **{name: getattr(options, name) for name in names},

@@ -26,6 +26,7 @@ from icqf_experiments.calibration.intervals import INTERVALS
 from icqf_experiments.calibration.number_of_factors import SAMPLES, SEEDS
 from icqf_experiments.calibration.planning import ANSWERS, MODEL
 from icqf_experiments.calibration.replication import REPLICATION
+from icqf_experiments.calibration.short_forms import SHORT_FORMS
 from icqf_experiments.calibration.starts import SETTLED, STARTS
 
 STATEMENTS: Mapping[str, Statement] = {

@@ -59,6 +59,17 @@ class Population:
 
     def draw(self, n: int, seed: int) -> Questionnaire:
         """A study of n participants."""
+        return self.administrations(n, seed)[0]
+
+    def factors(self, n: int, seed: int) -> Array:
+        """Factors (n, k) of the participants of a study."""
+        return self._factors(n, np.random.default_rng([self.seed, 1, seed]))
+
+    def _factors(self, n: int, rng: np.random.Generator) -> Array:
+        return np.sqrt(0.3) * rng.normal(size=(n, 1)) + np.sqrt(0.7) * rng.normal(size=(n, self.k))
+
+    def administrations(self, n: int, seed: int, *, times: int = 1) -> list[Questionnaire]:
+        """A study whose n participants are asked several times: the same factors, other errors."""
         rng = np.random.default_rng([self.seed, 0])
         loadings = np.zeros((self.m, self.k))
         mean, (cuts, spread) = SIGNALS[self.signal], FORMS[self.form]
@@ -69,15 +80,18 @@ class Population:
         lesser *= np.sqrt(self.minor / (lesser**2).sum(axis=1, keepdims=True))
         limits = np.array(cuts) + spread * rng.normal(size=(self.m, 1))
         rng = np.random.default_rng([self.seed, 1, seed])
-        factors = np.sqrt(0.3) * rng.normal(size=(n, 1)) + np.sqrt(0.7) * rng.normal(size=(n, self.k))
-        common = factors @ loadings.T
+        common = self._factors(n, rng) @ loadings.T
         share = np.einsum("mk,kl,ml->m", loadings, 0.3 + 0.7 * np.eye(self.k), loadings) + self.minor
-        own = rng.normal(size=(n, self.m)) * np.sqrt(np.maximum(1 - share, 0.05))
-        responses = common + rng.normal(size=(n, 20)) @ lesser.T + own
-        values = (responses[:, :, None] > limits).sum(axis=2).astype(float)
-        return _study(
-            pd.DataFrame(values, columns=[f"i{j}" for j in range(self.m)]), 0, len(cuts), "simulated"
-        )
+        noise = np.sqrt(np.maximum(1 - share, 0.05))
+        own = rng.normal(size=(n, self.m)) * noise
+        common = common + rng.normal(size=(n, 20)) @ lesser.T
+        studies = []
+        for _ in range(times):
+            values = ((common + own)[:, :, None] > limits).sum(axis=2).astype(float)
+            table = pd.DataFrame(values, columns=[f"i{j}" for j in range(self.m)])
+            studies.append(_study(table, 0, len(cuts), "simulated"))
+            own = rng.normal(size=(n, self.m)) * noise
+        return studies
 
 
 def _study(table: pd.DataFrame, low: float, high: float, source: str) -> Questionnaire:

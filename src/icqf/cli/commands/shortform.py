@@ -22,7 +22,7 @@ from icqf.workflow.options import ShortFormOptions
     epilog="""\b
 Examples:
   icqf shortform results/model.icqf answers.csv --max-items 20
-  icqf shortform results/model.icqf answers.csv --max-items 40 --accuracy 0.9 --keep q001 --drop 'q09*'
+  icqf shortform results/model.icqf answers.csv --max-items 40 --correlation 0.9 --keep q001 --drop 'q09*'
   icqf shortform results/model.icqf answers.csv --minutes 0.15 --max-minutes 3 --out three-minutes""",
 )
 @settings(ShortFormOptions)
@@ -31,8 +31,9 @@ Examples:
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Choose the items of MODEL that best recover its scores, using the ANSWERS to all items.
 
-    Writes the items as a codebook, a model that scores them, the accuracy of each length in held-out
-    participants, and a page that can be filled in and scored offline in any browser.
+    Writes the items as a codebook, a model that scores them, the correlation with the full form by length and
+    the reliability by factor (cross-validated), and a page that can be filled in and scored offline in any
+    browser.
 
     With the model of a battery (icqf meta), ANSWERS is a folder with files of its instruments, or a table
     with their items; items are chosen across instruments, named "instrument: item", and no page is written.
@@ -58,5 +59,6 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     for name, item in zip(form.items, items_of(form, read), strict=True):
         words = (name, item.wording, "(reversed)" if item.reverse else "")
         echo("  " + "  ".join(filter(None, words)))
-    echo(f"\n{form.sentence}")
+    echo(f"\n{form.sentence}\n")
+    echo(form.factors.to_string(index=False, float_format="{:.2f}".format, na_rep="–"))
     echo(f"\nThe form is in {out}/: {', '.join(written)}")

@@ -135,14 +135,15 @@
       const high = Math.min(score + between(score, known.knots[r], known.above[r]), highest);
       row.dataset.score = score.toFixed(6);
       row.cells[2].textContent = score.toFixed(2);
-      row.cells[3].textContent = `${low.toFixed(2)}–${high.toFixed(2)}`;
+      row.cells[3].textContent = left === 0 ? `${low.toFixed(2)}–${high.toFixed(2)}` : "–";
       const [bar, line] = row.querySelectorAll(".bar i, .bar b");
       bar.style.width = `${(100 * score) / highest}%`;
+      line.hidden = left > 0;
       line.style.left = `${(100 * low) / highest}%`;
       line.style.width = `${(100 * (high - low)) / highest}%`;
     });
     const all = `All ${given.length} questions are answered.`;
-    const some = `${number} of ${given.length} questions are answered; the profile is based on these and less certain than the intervals suggest.`;
+    const some = `${number} of ${given.length} questions are answered; the profile is based on these. Intervals are shown once all are answered.`;
     return say(left === 0 ? all : some, true);
   }
 
