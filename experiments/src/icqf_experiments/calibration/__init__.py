@@ -31,5 +31,16 @@ from icqf_experiments.calibration.starts import SETTLED, STARTS
 
 STATEMENTS: Mapping[str, Statement] = {
     each.name: each
-    for each in (REPLICATION, SEEDS, SAMPLES, ANSWERS, MODEL, STARTS, SETTLED, INTERVALS, BATTERIES)
+    for each in (
+        REPLICATION,
+        SEEDS,
+        SAMPLES,
+        ANSWERS,
+        MODEL,
+        STARTS,
+        SETTLED,
+        INTERVALS,
+        SHORT_FORMS,
+        BATTERIES,
+    )
 }
