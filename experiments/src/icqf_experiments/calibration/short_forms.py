@@ -69,14 +69,18 @@ def judged(drawn: Any, n: int, k: int) -> dict[str, Any]:
     rng = np.random.default_rng([n, 32])
     rows = []
     for r in range(k):
-        about = {"n": n, "k": k, "items": len(form.items), "factor": r}
+        about: dict[str, Any] = {"n": n, "k": k, "items": len(form.items), "factor": r}
         about |= {"coverage": round(float(inside[r].mean()), 4)}
         for name in MEASURES[:3]:
             about[f"stated {name}"] = round(float(form.factors[name].iloc[r]), 4)
         for name, values in realised.items():
             about[f"found {name}"] = round(float(values[r]), 4)
         for i in rng.choice(short.shape[1], min(SHOWN, short.shape[1]), replace=False):
-            case = {"said": COVERED, "happened": int(inside[r, i]), "score": round(float(short[r, i]), 3)}
+            case: dict[str, Any] = {
+                "said": COVERED,
+                "happened": int(inside[r, i]),
+                "score": round(float(short[r, i]), 3),
+            }
             rows.append({**case, **labels, **about})
     return {"rows": rows}
 
