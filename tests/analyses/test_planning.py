@@ -111,6 +111,29 @@ def test_a_model_that_remembers_its_halves_needs_no_simulation(demo):
         plan(model, sizes=(1201,))
 
 
+def test_a_plan_from_a_model_says_nothing_about_a_factor_that_one_item_carries(demo):
+    model = ICQF(3, beta=0.1).fit(demo)
+    replication_probability(model, demo, n_halves=5)
+    n, before = demo.n_participants, plan(model, sizes=(demo.n_participants,))
+    model.replication_.loc["factor2", "largest"] = 0.9
+    found = plan(model, sizes=(n,))
+    assert found.left_out == ("factor2",) and found.factors.index.tolist() == [
+        "factor1",
+        "factor3",
+        "mean",
+        "every",
+    ]
+    pd.testing.assert_series_equal(found.curve["factor3"], before.curve["factor3"])
+    assert found.curve["mean"].tolist() == pytest.approx(
+        found.curve[["factor1", "factor3"]].mean(axis=1).tolist()
+    )
+    assert "Nothing is said about 'factor2', which one item carries." in found.caution
+    assert "both fitted with 3 factors" in found.sentence
+    model.replication_["largest"] = 0.9
+    with pytest.raises(InputError, match="there is no factor to plan for"):
+        plan(model, sizes=(n,))
+
+
 def test_a_factor_that_one_item_carries_is_not_found():
     rng = np.random.default_rng(0)
     common = rng.normal(size=(300, 1)) + 0.5 * rng.normal(size=(300, 6))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from icqf.core.problem import Problem
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import SAMPLE_SIZES, check_parameter, parameter_error
 from icqf.engines.parallel import Progress, run_all
-from icqf.errors import InputError, counted
+from icqf.errors import InputError, counted, listed
 from icqf.models.base import FittedModel
 from icqf.models.consensus import best_fits
 from icqf.models.statement import NewAnswers, state
@@ -54,6 +54,8 @@ class SamplePlan:
         Pairs of studies of each size; 0 where the model's halves say all.
     n_pilot : int or None
         Participants of the study that was divided; None where studies were simulated.
+    left_out : tuple of str
+        Factors that one item carries, about which halves say nothing.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class SamplePlan:
     factors: pd.DataFrame
     n_repeats: int
     n_pilot: int | None
+    left_out: tuple[str, ...] = ()
 
     @property
     def caution(self) -> str:
@@ -88,7 +91,7 @@ class SamplePlan:
                 f"is. Nothing is said about fewer than {-(-self.n_pilot // BELOW)} participants, a quarter, "
                 f"or more than {BEYOND * self.n_pilot}, twice as many; a plan from answers also says "
                 "what smaller studies find. "
-                "One study is one sample; another would give a somewhat different curve."
+                f"{self._left_out}One study is one sample; another would give a somewhat different curve."
             )
         stepped = self.curve.loc[self.curve["source"] == STEPPED_UP, "n"]
         said = f"Up to {self.n_pilot // 2} participants, the studies are disjoint subsamples of the pilot."
@@ -102,16 +105,26 @@ class SamplePlan:
         )
 
     @property
+    def _left_out(self) -> str:
+        if not self.left_out:
+            return ""
+        carried = (
+            "each of which is carried by one item" if len(self.left_out) > 1 else "which one item carries"
+        )
+        return f"Nothing is said about {listed(self.left_out)}, {carried}. "
+
+    @property
     def sentence(self) -> str:
         """What to write into a grant."""
         names = [name for name in self.factors.index if name not in OTHER_COLUMNS]
         needed = dict(self.factors.loc["mean"])
         k = counted(len(names), "factor")
+        fitted = counted(len(names) + len(self.left_out), "factor")
         pairs = f"{counted(self.n_repeats, 'pair')} of" if self.n_repeats else "two"
         head = (
-            f"In {pairs} independent studies of each size, both fitted with {k}, a factor counts as found "
-            f"again when the loadings of its counterpart in the second study correlate at least {FOUND:g} "
-            "with its own."
+            f"In {pairs} independent studies of each size, both fitted with {fitted}, a factor counts as "
+            f"found again when the loadings of its counterpart in the second study correlate at least "
+            f"{FOUND:g} with its own."
         )
         most, last = int(self.curve["n"].max()), self.curve.iloc[-1]
         parts = []
@@ -213,8 +226,18 @@ def plan(
         if table is not None:
             n = model.n_participants_
             wanted = _within_reach([size for size in wanted if BELOW * size >= n], n)
-            return _plan_of([_halved_row(n, model, table, names) for n in wanted], names, 0,
-                            model.n_participants_)  # fmt: skip
+            alone = (table["largest"] > ONE_ITEM).to_numpy()
+            if alone.all():
+                raise InputError(
+                    "One item carries each factor of this model: there is no factor to plan for. Fit fewer "
+                    "factors, or plan from answers."
+                )
+            shared = [name for name, one in zip(names, alone, strict=True) if not one]
+            rows = [_halved_row(size, n, table[~alone], shared) for size in wanted]
+            return replace(
+                _plan_of(rows, shared, 0, n),
+                left_out=tuple(name for name, one in zip(names, alone, strict=True) if one),
+            )
         populations = Populations.behind(model, _generator(random_state))
         found = simulated_agreement(model, populations, sizes=wanted, **settings)
         return _plan_of([_row(n, SIMULATED, found[n], names) for n in wanted], names, n_repeats, None)
@@ -309,11 +332,10 @@ def _within_reach(sizes: Sequence[int], n: int) -> list[int]:
     return found
 
 
-def _halved_row(n: int, model: FittedModel, table: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-    """A row of the curve, from the agreement of halves: the replication probability at another size."""
-    at_size = stepped_up(table["halves"], n / model.n_participants_)
-    chances = probability_of(at_size, table["largest"])
-    about = {"n": n, "source": HALVES, "mean": float(chances.mean()), "every": float(chances.prod())}
+def _halved_row(size: int, n: int, table: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+    """A row of the curve, from the agreement of halves of n: the replication probability at another size."""
+    chances = probability_of(stepped_up(table["halves"], size / n), table["largest"])
+    about = {"n": size, "source": HALVES, "mean": float(chances.mean()), "every": float(chances.prod())}
     return {**about, **dict(zip(names, chances.tolist(), strict=True))}
 
 

@@ -30,7 +30,7 @@ FACTORS = {"none": 1, "weak": 4, "middle": 3, "strong": 5}  # of simulated popul
 SIZES = (150, 400)  # participants, simulated and in parts of public studies
 SEED = 28  # of divisions; constants and rules were committed before these and the populations were seen
 N_SEEDS = 2
-N_PAIRS = 2  # of samples of each population or public study and size
+N_POPULATIONS = 2  # for each form of answers and strength of signal
 RATIOS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0)  # variance between samples to that between participants
 # The whole bfi study, with and without its confounds, with more seeds.
 WHOLE, N_SEEDS_WHOLE = {"whole bfi": False, "whole bfi with age and sex": True}, 20
@@ -176,13 +176,13 @@ def best_ratio(table: pd.DataFrame) -> str:
 def cases_of_samples(design: Design) -> pd.DataFrame:
     """All cases of the statement about other samples, each said with the ratio that other studies give."""
     jobs: dict[str, tuple[Any, ...]] = {}
-    for at in range(N_PAIRS):
+    for at in range(N_POPULATIONS):
         for name, population in populations(131_000 + 100 * at).items():
             jobs |= {f"{name}, {n}, {at}": (population, n) for n in SIZES}
     for name in PUBLIC:
         for size in SIZES:
-            for at, parts in enumerate(pairs_of_parts(name, size, N_PAIRS, seed=SEED)):
-                jobs[f"{name}, {size}, {at}"] = (parts, name)
+            for parts in pairs_of_parts(name, size, 1, seed=SEED):
+                jobs[f"{name}, {size}, 0"] = (parts, name)
     if design.quick:
         few = ("yes/no, none, 150, 0", "aggression, 150, 0")
         jobs = {name: job for name, job in jobs.items() if name in few}

@@ -40,7 +40,6 @@ from icqf_experiments.fit_parts import found_again
 Array = NDArray[Any]
 SEED = 27  # of divisions of public studies; the rule and the candidates were committed before they were seen
 PILOTS = (200, 400)
-N_PILOTS = 2  # of each size, population or public study
 SIZES = (50, 100, 200, 400, 800)
 FACTORS = (3, 5)  # of public studies; of shorter ones 2
 N_PAIRS = 20  # of subsamples or simulated studies of each size, the default of icqf plan
@@ -90,12 +89,12 @@ def jobs_of(*, quick: bool = False) -> dict[str, tuple[Any, ...]]:
         jobs[f"{form}, {signal}, {n}, {k}, 0"] = (population, n, k, 0)
     if quick:
         return {name: jobs[name] for name in QUICK}
-    for name, n, at in product(PUBLIC, PILOTS, range(N_PILOTS)):
+    for name, n in product(PUBLIC, PILOTS):
         study = public_study(name)
         if study.n_participants < n + 2 * SIZES[0]:
             continue
         ks = [k for k in FACTORS if 3 * k <= study.n_items + 2] or [2]
-        jobs |= {f"{name}, {n}, {k}, {at}": (name, n, k, at) for k in ks}
+        jobs |= {f"{name}, {n}, {k}, {at}": (name, n, k, at) for at, k in enumerate(ks)}
     return jobs
 
 

@@ -36,7 +36,7 @@ Array = NDArray[Any]
 SAID = 0.97
 SEED = 29  # of the divisions of public studies
 SIGNALS, TRUE, SURPLUS, SIZES = ("middle", "strong"), (4, 7), (0, 2), (300,)
-PUBLIC_SIZES, PUBLIC_FACTORS = (300, 600), (3, 5, 7)
+PUBLIC_SIZES, PUBLIC_FACTORS = (450,), (3, 5, 7)
 FURTHER = 24  # random starts that look for a better solution
 BETTER = 1e-3  # of the objective: a solution that is lower by more is another one
 # Solutions that may be kept instead of the lowest, compared where a second study is fitted in the same way.
