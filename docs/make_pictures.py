@@ -17,7 +17,7 @@ from sklearn.decomposition import NMF, PCA
 
 from icqf import ICQF, ICQFCV, plotting
 from icqf.analyses import invariance, plan, shortform
-from icqf.baselines import FactorAnalysis
+from icqf.baselines import FactorAnalysis, parallel_analysis
 from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import load_bfi, load_demo, load_help_battery, make_cohort
 from icqf.models import MetaICQF
@@ -85,14 +85,20 @@ def draw_report() -> None:
 
 
 def four_methods(study: Questionnaire) -> dict[str, pd.DataFrame]:
-    """Loadings of five factors of the same answers by four methods; none is told of the subscales."""
+    """Loadings of the same answers by four methods, with the number of factors that ICQF chooses.
+
+    None is told of the subscales; factor analysis is also shown with the number of parallel analysis.
+    """
     answers = study.keyed_answers().astype(float).dropna()
     counted = answers - study.ranges()["min"].to_numpy()
     standardised = (answers - answers.mean()) / answers.std()
-    k = 5
+    chosen = ICQFCV(ICQF(item_range=study.ranges()), random_state=0).fit(answers)
+    k = chosen.n_components_
+    own = {kind: parallel_analysis(answers, kind=kind, random_state=0).n_components for kind in ("fa", "pc")}
+    print(f"ICQF: {k} factors, β {chosen.beta_:g}; parallel analysis: {own['fa']} (fa), {own['pc']} (pc)")
     found = {
-        "ICQF": ICQF(k, beta=0.1, item_range=study.ranges()).fit(answers).loadings_.to_numpy(),
-        "factor analysis (promax)": FactorAnalysis(k).fit(answers).loadings_,
+        "ICQF": chosen.best_estimator_.loadings_.to_numpy(),
+        **{f"factor analysis, {n}": FactorAnalysis(n).fit(answers).loadings_ for n in (k, own["fa"])},
         "PCA": PCA(k).fit(standardised).components_.T,
         "NMF": NMF(k, init="nndsvda", max_iter=2000, random_state=0).fit(counted).components_.T,
     }
@@ -103,17 +109,18 @@ def draw_four_methods() -> None:
     """The picture of docs/compared.md, and the numbers that it quotes."""
     study = load_bfi()
     scales = np.array([item.subscale for item in study.items])
-    figure = Figure(figsize=(10.5, 4.6), layout="constrained")
+    figure = Figure(figsize=(12.5, 4.6), layout="constrained")
     for at, (name, table) in enumerate(four_methods(study).items()):
         values = table.to_numpy() / np.abs(table.to_numpy()).max(axis=0)
         strongest = np.abs(values).argmax(axis=1)
         # each factor stands where the subscale of most of its strongest items does
         order = sorted(range(values.shape[1]), key=lambda r: np.abs(values[:, r]).argmax())
-        ax = figure.add_subplot(1, 4, at + 1)
+        ax = figure.add_subplot(1, 5, at + 1)
         shown = pd.DataFrame(values[:, order], index=table.index)
         plotting.loading_heatmap(shown, bar=False, order=list(table.index), ax=ax)
         ax.set_title(name, fontsize=10, pad=14)
-        ax.set_xticks(np.arange(5) + 0.5, [str(r + 1) for r in range(5)], rotation=0)
+        k = values.shape[1]
+        ax.set_xticks(np.arange(k) + 0.5, [str(r + 1) for r in range(k)], rotation=0)
         own = sum(np.bincount(strongest[scales == scale]).max() for scale in dict.fromkeys(scales))
         small = (np.abs(values) < 0.1).mean()
         shares = f"negative {(values < 0).mean():.0%}, near zero {small:.0%}"
