@@ -138,6 +138,7 @@ def _known(names: Sequence[str], choices: Any, what: str) -> None:
     click.option("--missing", default=0.0, type=click.FloatRange(0, 0.9), help="Share of missing answers."),
     click.option("--confounds", is_flag=True, help="Let age and sex influence some items."),
     click.option("--thorough", is_flag=True, help="Cross-validate fits from two starts."),
+    click.option("--paper", is_flag=True, help="Fit ICQF as the authors' program does (ICQF.paper)."),
     click.option("--scheme", "schemes", multiple=True, help='Only these rows, such as "ICQF (BCV)".'),
     JOBS,
     out="table1",
@@ -158,6 +159,7 @@ def table1_command(ctx: click.Context, **options: Any) -> None:
         missing=options["missing"],
         confounded=options["confounds"],
         thorough=options["thorough"],
+        paper=options["paper"],
         rows=options["schemes"] or tuple(table1.PAPER),
     )
 

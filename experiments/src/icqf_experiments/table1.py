@@ -12,9 +12,11 @@ import pandas as pd
 from icqf.baselines import bic_factor_analysis, parallel_analysis, velicer_map
 from icqf.core.problem import Problem
 from icqf.datasets.simulated import HIGHEST, Synthetic, make_synthetic
+from icqf.engines.base import Solver
 from icqf.engines.parallel import Progress, run_all
 from icqf.models import L1NMF
 from icqf.models.icqf import ICQF
+from icqf.models.multistart import solver_of
 from icqf.models.search import Plan, Task, as_table, run_task
 from icqf.models.selection_rules import best_row, error_table
 from icqf.resampling import tolerances
@@ -41,7 +43,8 @@ PAPER = {
 class Table1Design:
     """The synthetic questionnaires and candidate numbers of factors; the defaults are the paper's.
 
-    `rows` are the schemes to run.
+    `rows` are the schemes to run. With `paper`, ICQF is fitted as the authors' program does (`ICQF.paper`,
+    without an intercept), in the folds of cross-validation, too.
     """
 
     datasets: int = 30
@@ -52,6 +55,7 @@ class Table1Design:
     missing: float = 0.0
     confounded: bool = False
     thorough: bool = False
+    paper: bool = False
     reach: int = 6
     n_starts: int = 10
     beta: float = 0.1
@@ -76,9 +80,10 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
     )
     ks = design.candidates
     found: dict[str, int] = {}
+    shared: dict[str, Any] = {"beta": design.beta, "item_range": (0, HIGHEST)}
     models: dict[str, ICQF] = {
-        "ICQF": ICQF(beta=design.beta, item_range=(0, HIGHEST)),
-        "l1-NMF": L1NMF(beta=design.beta, item_range=(0, HIGHEST)),
+        "ICQF": ICQF.paper(**shared, intercept=False) if design.paper else ICQF(**shared),
+        "l1-NMF": L1NMF(**shared),
     }
     for name, model in models.items():
         confounds = data.confounds if name == "ICQF" else None
@@ -87,7 +92,8 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
             continue
         problem = model.state(data.answers, confounds=confounds).problem
         if f"{name} (BCV)" in schemes:
-            found[f"{name} (BCV)"] = _cross_validated(problem, ks, seed, design)
+            solver = solver_of(model) if design.paper else None
+            found[f"{name} (BCV)"] = _cross_validated(problem, ks, seed, design, solver)
         if f"{name} (BIC1)" in schemes:
             found[f"{name} (BIC1)"] = bic(model, data.answers, ks, confounds=confounds).n_components
         if {f"{name} (CCC)", f"{name} (Dispersion)"} & set(schemes):
@@ -98,10 +104,14 @@ def found_k(design: Table1Design, noise: float, seed: int) -> dict[str, int]:
     return {row: found[row] for row in design.rows}
 
 
-def _cross_validated(problem: Problem, ks: Sequence[int], seed: int, design: Table1Design) -> int:
+def _cross_validated(
+    problem: Problem, ks: Sequence[int], seed: int, design: Table1Design, solver: Solver | None
+) -> int:
     rng = np.random.default_rng([seed, 0, 0])
     folds = make_folds(problem.n, problem.m, row_blocks=10, col_blocks=10, rng=rng)  # the paper's blocks
-    plan = Plan(problem, (folds,), (design.beta,), "nndsvd", tolerances.SEARCH, 500, thorough=design.thorough)
+    tol = tolerances.SEARCH if solver is None else ICQF().tol
+    how: dict[str, Any] = {"thorough": design.thorough, "solver": solver}
+    plan = Plan(problem, (folds,), (design.beta,), "nndsvd", tol, 500, **how)
     trials = run_task(plan, Task(tuple(plan.every_fold), tuple(ks)))
     return best_row(error_table(as_table(trials)))[0]
 

@@ -90,6 +90,7 @@ _GROUPS = {
         *("items", "subscales", "missing_codes", "visit", "reverse", "config"),
     ),
     "candidates": ("n_components", "beta", "thorough"),
+    "paper": ("loading_beta", "paper"),
     "model": (
         *("rule", "n_splits", "n_repeats", "weights", "confound_ranges", "missing_confounds", "item_weight"),
         *("intercept", "n_init", "penalty", "tol", "max_iter", "seed", "jobs"),

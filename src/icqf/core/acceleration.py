@@ -110,7 +110,12 @@ def balance(problem: Problem, mass: Array, peak: Array, own: Array) -> Array | N
     """
     own = own.astype(np.float64)
     used = (mass > 0) & (own.sum(axis=1) > 0)
-    s = problem.penalty_of_loadings.balance(np.where(used, mass, 1.0), own, gamma=problem.gamma)
+    penalty, gamma = problem.penalty_of_loadings, problem.gamma
+    if penalty.beta != problem.penalty.beta:
+        if not penalty.beta or not problem.penalty.beta:
+            return None  # the scale is up to the boxes
+        gamma *= penalty.beta / problem.penalty.beta
+    s = penalty.balance(np.where(used, mass, 1.0), own, gamma=gamma)
     if s is None:
         return None
     tops = (math.inf if top is None else top for top in (problem.bounds.loading, problem.bounds.score))

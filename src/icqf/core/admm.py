@@ -27,9 +27,10 @@ class ADMMIteration:
 
         Σ ω_i (½ O∘(X − Z)² + β‖W_i‖ + ⟨α, Z − R⟩ + ρ/2 (Z − R)²) + βγ‖Q‖
 
-    in W, Q and Z in turn, each exactly, and then moves α along ρ(Z − R). `rho="adaptive"` doubles
-    or halves ρ to keep the primal and dual residuals alike, never below √2, and settles after
-    100 iterations.
+    in W, Q and Z in turn, and then moves α along ρ(Z − R). W and Q are solved for exactly, or with the inner
+    solver "sweep", as in the authors' program, by one sweep over their coordinates. `rho="adaptive"` is
+    residual balancing: it doubles or halves ρ to keep the primal and dual residuals alike, never below √2,
+    and settles after 100 iterations.
     """
 
     def __init__(self, problem: Problem, start: Factors, *, rho: float | str, inner: str) -> None:
@@ -45,7 +46,7 @@ class ADMMIteration:
         self.O = np.concatenate([block.observed() for block in blocks])
         self.weights = None if problem.weights is None else problem.weights.astype(problem.dtype)
         self.R = self.A.T @ self.Q
-        self.Z = self._inside(np.where(self.O > 0, self.X, self.R))
+        self.Z = self._inside(self.R if inner == "sweep" else np.where(self.O > 0, self.X, self.R))
         self.alpha = np.zeros_like(self.Z)
         self.trace = Trace()
 
@@ -118,6 +119,8 @@ class ADMMIteration:
 
     def _solve(self, x: Array, G: Array, P: Array, top: Any, penalty: Penalty, scale: float) -> Array:
         tol, scale = _INNER_TOL * (1.0 if top is None else float(np.max(top))), scale / self.rho
+        if self.inner == "sweep":
+            return np.asarray(penalty.sweep(x.copy(), G, P, top, scale=scale, sweeps=1, xp=np))
         if penalty.rounds > 1:
             x = x.copy()
             for _ in range(_INNER_ITER):

@@ -49,6 +49,8 @@ class Problem:
     # of the scores, and of the loadings unless `loading_penalty` is given
     penalty: Penalty = field(default_factory=L1)
     loading_penalty: Penalty | None = None
+    # β of the loadings, if it is not that of the scores
+    loading_beta: float | None = None
     # confound columns that add up to one for everybody (Old and Young, Female and Male)
     partitions: tuple[tuple[int, ...], ...] = ()
     intercept: int | None = None  # the position of the column of ones in the design
@@ -142,7 +144,7 @@ class Problem:
         return replace(self, observations=replace(self.observations, weights=weights))
 
     def with_beta(self, beta: float) -> Problem:
-        """The same problem with another strength of the penalty."""
+        """The same problem with another strength of the penalty; loadings keep one of their own."""
         loadings = self.loading_penalty
         return replace(
             self,
@@ -264,7 +266,8 @@ class Problem:
 
     @property
     def penalty_of_loadings(self) -> Penalty:
-        return self.penalty if self.loading_penalty is None else self.loading_penalty
+        penalty = self.penalty if self.loading_penalty is None else self.loading_penalty
+        return penalty if self.loading_beta is None else replace(penalty, beta=self.loading_beta)
 
     def units(self, peaks: Array, Q: Array) -> tuple[Array, Array]:
         """What a step of a score (k,) and of a loading, (m,) or (K, 1), is measured by.

@@ -283,6 +283,26 @@ def begin(
     return loadings
 
 
+def plain_nndsvd(problem: Problem, k: int) -> Factors:
+    """The authors' start: NNDSVD of the answers, missing ones as 0, cut to the bounds; confounds at 0."""
+    X = np.concatenate([block.masked(block.X) for block in problem.precise_blocks()])
+    U, singular, V = np.linalg.svd(X, full_matrices=False)
+    scores, loadings = np.zeros((k, problem.n)), np.zeros((k + problem.c, problem.m))
+    for r in range(min(k, len(singular))):
+        halves = [(np.maximum(sign * U[:, r], 0), np.maximum(sign * V[r], 0)) for sign in (1.0, -1.0)]
+        norms = [(float(np.linalg.norm(u)), float(np.linalg.norm(v))) for u, v in halves]
+        at = int(np.argmax([a * b for a, b in norms]))
+        (u, v), (a, b) = halves[at], norms[at]
+        if a * b > 0:
+            size = np.sqrt(singular[r] * a * b)
+            scores[r], loadings[r] = size * u / a, size * v / b
+    bounds = problem.bounds
+    return Factors(
+        scores if bounds.score is None else np.minimum(scores, bounds.score),
+        loadings if bounds.loading is None else np.minimum(loadings, bounds.loading),
+    )
+
+
 def nndsvd(spectrum: Spectrum, k: int) -> tuple[RawScores, Array]:
     """Non-negative double SVD: of each singular pair, the heavier of its two signed halves."""
     found = min(k, len(spectrum.singular))

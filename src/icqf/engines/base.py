@@ -15,12 +15,13 @@ from icqf.core.fast import FastIteration
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factorization, Factors, Iterated
 from icqf.core.rows import Rows
-from icqf.core.start import Starts, begin
+from icqf.core.start import Starts, begin, plain_nndsvd
 from icqf.errors import InputError
 
 if TYPE_CHECKING:
     from icqf.core.admm import ADMMIteration
 
+_AT_LEAST = 10  # iterations before the change of the objective counts, as in the authors' program
 _STILL = 20  # iterations without a move of the loadings, after which the certificate is computed anyway
 _SCORES = 1e-3  # tolerance of the scores at a warm start
 FINEST = 2e-5  # moves that single precision settles to
@@ -33,14 +34,16 @@ class Solver:
 
     `steady` iterations of "fast" keep their momentum where F rises by no more than rounding explains: they
     leave a flat valley several times as fast. A certified fit is iterated `finer` times as far as its
-    tolerance asks, unless single precision would not settle there.
+    tolerance asks, unless single precision would not settle there. With `stop` "objective", iterations end
+    where the objective changes by less than the tolerance of itself, after ten at least (the paper's rule).
     """
 
     name: Literal["fast", "admm"] = "fast"
-    inner: Literal["cd", "fista", "admm"] = "cd"
+    inner: Literal["cd", "fista", "admm", "sweep"] = "cd"
     rho: float | Literal["adaptive"] = 3.0
     steady: bool = False
     finer: float = 1.0
+    stop: Literal["certificate", "objective"] = "certificate"
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,8 @@ class Engine(ABC):
     ) -> Iterated:
         with self.participants(problem) as rows:
             iteration = _iteration(problem, start, solver, rows)
-            n_iter, converged = _advance(iteration, tol, max_iter, 0, callback, patience=max_iter)
+            rule = _objective_settled if solver.stop == "objective" else None
+            n_iter, converged = _advance(iteration, tol, max_iter, 0, callback, patience=max_iter, rule=rule)
             return Iterated(iteration.factors(), iteration.trace, converged, n_iter)
 
     def _certified(
@@ -235,6 +239,11 @@ class Engine(ABC):
             iteration = _iteration(problem, start, solver, rows)
             threshold, done = min(tol, max(tol / solver.finer, FINEST)) / MARGIN, 0
             patience = _STILL if problem.observations.repeats > 1 else max_iter
+            if solver.stop == "objective":
+                how: Any = {"patience": patience, "rule": _objective_settled}
+                done, converged = _advance(iteration, tol, max_iter, 0, callback, **how)
+                finished = finish(problem, iteration.Q, tol=tol, rows=rows)
+                return finished.factorization(iteration.trace, converged, done)
             while True:
                 done, _ = _advance(iteration, threshold, max_iter, done, callback, patience=patience)
                 finished = finish(problem, iteration.Q, tol=tol, rows=rows)
@@ -270,7 +279,10 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
     if isinstance(start, NamedStart):
         if solver.name == "fast" and problem.observations.repeats == 1:
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
-        start = Starts(problem).make(start.name, start.k, start.rng)
+        if solver.name == "admm" and solver.inner == "sweep" and start.name == "nndsvd":
+            start = plain_nndsvd(problem, start.k)
+        else:
+            start = Starts(problem).make(start.name, start.k, start.rng)
     if solver.name == "admm":
         from icqf.core.admm import ADMMIteration
 
@@ -278,6 +290,12 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
     rows.start_at(start)
     at_bound = start.multipliers is not None and len(start.multipliers.rows) > 0
     return FastIteration(problem, start.loadings, rows, looks=at_bound, steady=solver.steady)
+
+
+def _objective_settled(iteration: ADMMIteration | FastIteration, tol: float) -> bool:
+    """Whether the objective has changed by less than `tol` of itself, after more than ten iterations."""
+    values = iteration.trace.objective
+    return len(values) > _AT_LEAST + 1 and abs(values[-1] - values[-2]) < tol * abs(values[-1])
 
 
 def _advance(
@@ -288,8 +306,11 @@ def _advance(
     callback: Callback | None,
     *,
     patience: int,
+    rule: Callable[[Any, float], bool] | None = None,
 ) -> tuple[int, bool]:
     """Advance until the move has settled to `tol`; return the number of iterations, and whether it has.
+
+    `rule`, of the iteration and `tol`, replaces that criterion.
 
     With repeated items and smoothed loadings, a participant at the edge of a bound may cross it back and
     forth forever without moving anything else: `patience` iterations without a move of the loadings suffice.
@@ -302,6 +323,6 @@ def _advance(
         if callback is not None:
             objective = iteration.trace.objective[-1]
             callback(IterationProgress(done, max_iter, objective, move.excess, move.loading_step))
-        if move.settled(tol) or still > patience:
+        if (move.settled(tol) or still > patience) if rule is None else rule(iteration, tol):
             return done, True
     return done, False

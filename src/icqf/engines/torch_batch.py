@@ -83,6 +83,8 @@ def obstacle(problem: Problem, k: int = 1) -> str | None:
         return "repeated visits or answers that are read in parts"
     if type(problem.penalty) not in (L1, L2) or problem.loading_penalty is not None:
         return f"the penalty {problem.penalty_of_loadings.name}"
+    if problem.loading_beta is not None:
+        return "a penalty of the loadings of its own"
     if np.dtype(problem.dtype) != np.float32:
         return "double precision, in which tables of up to 5000 answers are fitted unless dtype is 'float32'"
     if problem.bounds.reconstruction is not None:

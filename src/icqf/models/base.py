@@ -38,6 +38,8 @@ class FittedModel(TransformerMixin, BaseEstimator):
     beta: float
     item_range: Any
     item_weight: Any
+    loading_beta: float | None = None
+    stop: Literal["certificate", "objective"] = "certificate"
     confound_ranges: Mapping[str, tuple[float, float]] | None
     missing_confounds: Literal["error", "mean"]
     smallest_category: int

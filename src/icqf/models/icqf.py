@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,35 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
+# The paper's settings: section 4 and Appendix C ("We set ρ = 3 in all experiments").
+PAPER: dict[str, Any] = {
+    "item_weight": None,
+    "n_init": 1,
+    "init": "nndsvd",
+    "penalty": "l1",
+    "score_max": 1.0,
+    "loading_max": "item_range",
+    "reconstruction_max": "item_range",
+    "solver": "admm",
+    "inner": "sweep",
+    "rho": 3.0,
+    "tol": 1e-3,
+    "stop": "objective",
+}
+
+
+def refuse_fixed(fixed: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    """Refuse settings that are fixed to those of the paper."""
+    for name, value in more.items():
+        if name in fixed and (value is not fixed[name] and value != fixed[name]):
+            raise parameter_error(
+                name,
+                f"={value!r} contradicts the paper, which has {fixed[name]!r}; leave it out, or do without "
+                "the paper's settings.",
+                value=value,
+            )
+
+
 class UnsettledWarning(Worded, ConvergenceWarning):
     """A fit ended before scores and loadings had settled."""
 
@@ -55,6 +84,9 @@ class ICQF(FittedModel):
         The number of factors, k. `ICQFCV` chooses it.
     beta : float
         Strength of the sparsity penalty, β.
+    loading_beta : float or None
+        Strength of the penalty on the loadings, β_Q, if other than that on the scores (β_W, which is then
+        `beta`); None is the same for both. A search varies `beta` alone.
     item_range : (lowest, highest), table, mapping or None
         The declared answer range: one pair for all items, a table or mapping with a pair for each
         item's name, or an array (m, 2). None takes the lowest and highest answer found, and says so.
@@ -90,15 +122,21 @@ class ICQF(FittedModel):
         Where the iterations run: in threads of this machine; on a Dask cluster, where answers and scores stay
         with its workers (an `icqf.engines.Dask` names one); or, where many fits are compared, on a GPU. They
         reach the same solution, to the precision of the arithmetic.
-    inner : {"cd", "fista", "admm"}
-        How ADMM solves its inner problems.
+    inner : {"cd", "fista", "admm", "sweep"}
+        How ADMM solves its inner problems; "sweep" is a single sweep of coordinate descent in each iteration,
+        from the NNDSVD of the answers as it is (missing ones as 0), as in the authors' program.
     rho : float or "adaptive"
-        ADMM's penalty; below √2 it need not converge.
+        ADMM's penalty; below √2 it need not converge. "adaptive" is residual balancing: ρ is doubled or
+        halved to keep the primal and dual residuals alike, never below √2, for the first 100 iterations.
     tol : float
         A start ends when no single loading would move by more than `tol` of its item's range, and no
         score by more than `tol`, in its own exact step (see `certificate_`). Such steps are small in a flat
         valley, too: the best fit is tested by an exchange of loadings between factors, and continued until
         its moves are ten times smaller where it does not come back.
+    stop : {"certificate", "objective"}
+        When a start ends: by `certificate_`, as described under `tol`; or, as in the paper, where the
+        objective changes by less than `tol` of itself from one iteration to the next, which leaves it about
+        half a percent above its limit. `converged_` then says only that.
     max_iter : int
         Most iterations of one start.
     init : {"nndsvd", "rotated", "random"} or (scores, loadings)
@@ -190,6 +228,7 @@ class ICQF(FittedModel):
         n_components: int | None = None,
         *,
         beta: float = 0.1,
+        loading_beta: float | None = None,
         item_range: Any = None,
         item_weight: Any = "range",
         confound_ranges: Mapping[str, tuple[float, float]] | None = None,
@@ -201,9 +240,10 @@ class ICQF(FittedModel):
         reconstruction_max: Literal["item_range"] | None = "item_range",
         solver: Literal["fast", "admm"] = "fast",
         engine: Any = "local",
-        inner: Literal["cd", "fista", "admm"] = "cd",
+        inner: Literal["cd", "fista", "admm", "sweep"] = "cd",
         rho: float | Literal["adaptive"] = 3.0,
         tol: float = 1e-3,
+        stop: Literal["certificate", "objective"] = "certificate",
         max_iter: int = 500,
         init: Any = "nndsvd",
         missing_confounds: Literal["error", "mean"] = "error",
@@ -214,6 +254,7 @@ class ICQF(FittedModel):
     ) -> None:
         self.n_components = n_components
         self.beta = beta
+        self.loading_beta = loading_beta
         self.item_range = item_range
         self.item_weight = item_weight
         self.confound_ranges = confound_ranges
@@ -228,6 +269,7 @@ class ICQF(FittedModel):
         self.inner = inner
         self.rho = rho
         self.tol = tol
+        self.stop = stop
         self.max_iter = max_iter
         self.init = init
         self.missing_confounds = missing_confounds
@@ -235,6 +277,25 @@ class ICQF(FittedModel):
         self.dtype = dtype
         self.random_state = random_state
         self.callback = callback
+
+    @classmethod
+    def paper(cls, n_components: int | None = None, **more: Any) -> Self:
+        """The model with the paper's settings, to reproduce it exactly.
+
+        ADMM with ρ = 3, one sweep of coordinate descent at a time, stopped where the objective changes by
+        less than 1e-3 of itself, from one NNDSVD start; items point for point; all bounds. `trace_` is that
+        of the authors' program; then scores are solved for exactly and bounds are made exact, as in any fit.
+        `ICQFCV.paper` adds the cross-validation. Other values of these settings are refused in `more`.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> ICQF.paper(8)
+        ICQF(inner='sweep', item_weight=None, n_components=8, n_init=1, solver='admm',
+             stop='objective')
+        """
+        refuse_fixed(PAPER, more)
+        return cls(n_components, **{**more, **PAPER})
 
     # --- fitting -------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -26,8 +26,8 @@ from icqf.engines.journal import WorkJournal, fingerprint
 from icqf.engines.parallel import Progress, spread_over
 from icqf.errors import Advice, InputError, InputWarning, counted
 from icqf.models.consensus import best_fits
-from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
-from icqf.models.multistart import in_memory
+from icqf.models.icqf import ICQF, refuse_fixed, scores_of_fit, warned_if_empty
+from icqf.models.multistart import in_memory, solver_of
 from icqf.models.search import (
     Plan,
     SearchJournal,
@@ -57,6 +57,16 @@ from icqf.resampling.folds import folds_of, halves_of, units_of
 Array = NDArray[Any]
 FEWEST = 30  # participants; below, chance decides which candidate predicts best
 MOST_REPEATS = 10  # divisions into folds, where candidates race
+PAPER_SEARCH: dict[str, Any] = {  # section 3.2 of the paper and its Appendix E
+    "betas": BETAS,
+    "n_splits": 10,
+    "row_blocks": 10,
+    "col_blocks": 10,
+    "n_repeats": 1,
+    "rule": "min",
+    "thorough": False,
+    "search": "estimator",
+}
 
 
 class ICQFCV(TransformerMixin, BaseEstimator):
@@ -71,7 +81,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         The model to choose for, with all settings that are not chosen, such as
         ``ICQF(item_range=(0, 2), penalty="l2")`` or ``L1NMF()``; ``ICQF()`` by default. Its own
         `n_components` and `beta` are not used; `callback` hears of the final fit, and `random_state` seeds
-        its starts. Candidates are compared with the fast solver, the final fit uses the estimator's.
+        its starts.
     n_components : "auto", sequence of int, or int
         The numbers of factors to try. "auto" tries those around the number that parallel analysis
         suggests, and further ones while the best lies at the edge.
@@ -106,6 +116,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         again, and finds the number of factors more often where there are many or answers are few and noisy.
     search_tol : float
         Tolerance of the fits that are compared; the final fit uses the estimator's `tol`.
+    search : {"fast", "estimator"}
+        How the fits that are compared are made: with the fast solver and without the bound on reconstructed
+        answers (predictions are clipped instead), each from where the last penalty's ended; or with the
+        estimator's own solver, bounds, `tol` and `stop`, each from its own start, which takes much longer.
     engine : {"local", "dask", "torch"} or Engine, optional
         Where the fits run, as for `ICQF`; None leaves it to the estimator.
     n_jobs : int, optional
@@ -181,6 +195,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         n_halves: int = 6,
         thorough: bool = False,
         search_tol: float = tolerances.SEARCH,
+        search: Literal["fast", "estimator"] = "fast",
         engine: Any = None,
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | WorkJournal | None = None,
@@ -200,11 +215,30 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.n_halves = n_halves
         self.thorough = thorough
         self.search_tol = search_tol
+        self.search = search
         self.engine = engine
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.callback = callback
         self.random_state = random_state
+
+    @classmethod
+    def paper(cls, estimator: ICQF | None = None, **more: Any) -> Self:
+        """The search with the paper's settings, for `ICQF.paper` unless another estimator is given.
+
+        One division of 10 × 10 blocks into ten folds; every candidate is fitted in every fold, with ADMM and
+        all bounds, and the lowest error wins. β is one of 0 and those in the paper's appendix (0.01, 0.02,
+        0.05, 0.1, 0.2, 0.3, 0.5), unless others are given. Unlike in the authors' program, the start of a fit
+        sees no hidden answer.
+
+        Examples
+        --------
+        >>> from icqf import ICQF, ICQFCV
+        >>> ICQFCV.paper(ICQF.paper(item_range=(0, 4)), n_components=[2, 3]).search
+        'estimator'
+        """
+        refuse_fixed({name: value for name, value in PAPER_SEARCH.items() if name != "betas"}, more)
+        return cls(ICQF.paper() if estimator is None else estimator, **{**PAPER_SEARCH, **more})
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -298,7 +332,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         return found
 
     def _check(self) -> None:
-        for name in ("rule", "n_splits", "thorough"):
+        for name in ("rule", "n_splits", "thorough", "search"):
             check_parameter(name, getattr(self, name))
         if not isinstance(self.n_repeats, str) or self.n_repeats != "auto":
             check_parameter("n_repeats", self.n_repeats)
@@ -346,17 +380,20 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             )
             for repeat in range(MOST_REPEATS if isinstance(self.n_repeats, str) else self.n_repeats)
         )
+        own = self.search == "estimator"
+        engine = engine_of(model.engine)
         return Plan(
             problem.with_beta(0.0),  # the estimator's own penalty is not tried, so no start depends on it
             folds,
             self._penalties(problem.n),
             model.init,
-            self.search_tol,
+            model.tol if own else self.search_tol,
             model.max_iter,
             seed=seed,
             given=stated.given,
-            engine=engine_of(model.engine).for_many(problem.without_reconstruction_bound()),
+            engine=engine.for_many(problem if own else problem.without_reconstruction_bound()),
             thorough=self.thorough,
+            solver=solver_of(model) if own else None,
         )
 
     def _warn_if_few(self, n: int) -> None:

@@ -43,6 +43,11 @@ COLUMNS = ("start", "objective", "n_iter", "converged")
 Seen = list[tuple[StartResult, Array]]  # what is told of each start, and its loadings (k, m)
 
 
+def solver_of(model: ICQF) -> Solver:
+    """The solver of a model, with its settings."""
+    return Solver(model.solver, model.inner, model.rho, stop=model.stop)
+
+
 def fit_from_starts(model: ICQF, problem: Problem, k: int, init: Any) -> Factorization:
     """The best of the fits from all of the model's starts, `init` first, with what became of each.
 
@@ -135,7 +140,7 @@ def _best(
             [_start(problem, init, k, rng) for init in some],
             tol=model.tol,
             max_iter=model.max_iter,
-            solver=Solver(model.solver, model.inner, model.rho),
+            solver=solver_of(model),
             callback=model.callback,
             engine=model.engine,
         )
@@ -161,7 +166,7 @@ def _tested(model: ICQF, problem: Problem, best: Factorization, rng: np.random.G
     """
     bounded = problem.bounds.loading is not None  # without bounds, scores and loadings have no common unit
     usual = bounded and problem.observations.repeats == 1 and problem.n <= LARGE
-    if not usual or not best.converged or model.solver != "fast":
+    if not usual or not best.converged or model.solver != "fast" or model.stop != "certificate":
         return best
     found, small, finer = best, _small_drift(problem, model.tol), 1.0
     for _ in range(1 + TRIES):
@@ -234,7 +239,7 @@ def _from_a_sample(model: ICQF, problem: Problem, k: int, rng: np.random.Generat
         WarmStart(sample.factors.loadings),
         tol=model.tol,
         max_iter=model.max_iter,
-        solver=Solver(model.solver, model.inner, model.rho),
+        solver=solver_of(model),
         callback=model.callback,
         engine=model.engine,
     )

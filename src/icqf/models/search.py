@@ -21,7 +21,7 @@ from icqf.core.problem import Array, Problem
 from icqf.core.result import Factors, Iterated
 from icqf.core.start import Starts, settle
 from icqf.data.settings import RULES
-from icqf.engines.base import Engine
+from icqf.engines.base import Engine, NamedStart, Solver
 from icqf.engines.choice import engine_of, run
 from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import Progress, closing_quietly, start_calls
@@ -180,6 +180,9 @@ class Plan:
     given: Array | None = None  # the answers in their own units, when their range is not declared
     engine: Any = "local"  # where the fits run
     thorough: bool = False  # whether fits also begin at a start that has grown, and the better one counts
+    # The estimator's own solver, for fits with all its bounds, each from its start; None is the fast one, for
+    # fits without the bound on reconstructed answers that begin where the last penalty's ended.
+    solver: Solver | None = None
 
     @property
     def every_fold(self) -> list[tuple[int, int]]:
@@ -209,11 +212,16 @@ def run_task(plan: Plan, task: Task, ends: dict[Place, End] | None = None) -> li
     candidates itself does not tell.
     """
     held_out = [
-        HeldOut(plan.problem, plan.folds[repeat].mask(fold, plan.problem), given=plan.given)
+        HeldOut(
+            plan.problem,
+            plan.folds[repeat].mask(fold, plan.problem),
+            given=plan.given,
+            bounded=plan.solver is not None,
+        )
         for repeat, fold in task.folds
     ]
     batches = engine_of(plan.engine).batches
-    if batches and plan.init == "nndsvd" and not plan.thorough and task.ends is None:
+    if batches and plan.init == "nndsvd" and not plan.thorough and task.ends is None and plan.solver is None:
         trials = _judged_together(plan, task, held_out)
         if trials is not None:
             return trials
@@ -292,10 +300,11 @@ def _trials(
     clock = time.perf_counter()
     betas = task.betas(plan, k)
     if task.ends is None:
-        factors = [
-            # A generator for each fold and k: a start does not depend on what else the task tries.
-            each.starts.make(plan.init, k, np.random.default_rng([plan.seed, *place, k]))
-            for each, place in zip(held_out, task.folds, strict=True)
+        # A generator for each fold and k: a start does not depend on what else the task tries.
+        rngs = [np.random.default_rng([plan.seed, *place, k]) for place in task.folds]
+        factors: list[Any] = [
+            each.starts.make(plan.init, k, rng) if plan.solver is None else NamedStart(plan.init, k, rng)
+            for each, rng in zip(held_out, rngs, strict=True)
         ]
     else:
         before = [task.ends[*place, k] for place in task.folds]
@@ -303,6 +312,8 @@ def _trials(
         betas = [beta for beta in betas if beta > before[0].beta]
     found: list[tuple[float, list[Iterated]]] = []
     settings: dict[str, Any] = {"tol": plan.tol, "max_iter": plan.max_iter, "engine": plan.engine}
+    if plan.solver is not None:
+        settings["solver"] = plan.solver
     for beta in betas:
         problems = [each.visible.with_beta(beta) for each in held_out]
         fits = run(problems, factors, exact=False, **settings)
@@ -313,7 +324,8 @@ def _trials(
                 min(both, key=partial(_reached, problem))
                 for problem, *both in zip(problems, fits, others, strict=True)
             ]
-        factors = [fit.factors for fit in fits]
+        if plan.solver is None:
+            factors = [fit.factors for fit in fits]
         found.append((beta, fits))
     seconds = (time.perf_counter() - clock) / (len(found) * len(held_out))
     for beta, fits in found:

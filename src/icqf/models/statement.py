@@ -331,6 +331,7 @@ def problem_of(
             reconstruction=span if model.reconstruction_max == "item_range" else None,
         ),
         PENALTIES.load(model.penalty)(float(model.beta)),
+        loading_beta=None if model.loading_beta is None else float(model.loading_beta),
         partitions=encoder.partitions,
         intercept=len(encoder.names) - 1 if model.intercept else None,
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.core.problem import Problem, relearn_weights
+from icqf.core.problem import Bounds, Problem, relearn_weights
 from icqf.core.result import Factors
 from icqf.core.start import Starts, item_means
 from icqf.engines.base import Engine, HiddenAnswers
@@ -45,10 +45,13 @@ class HeldOut:
 
     `given` (n, m) are the answers in their own units where their range is not declared, as a hidden answer
     must not tell the range either. In `visible`, the bound on reconstructed answers is left to the clipping
-    of predictions: the errors of all candidates move alike by it, and fits cost several times less.
+    of predictions: the errors of all candidates move alike by it, and fits cost several times less. Where it
+    is `bounded`, fits keep that bound.
     """
 
-    def __init__(self, problem: Problem, mask: Array, *, given: Array | None = None) -> None:
+    def __init__(
+        self, problem: Problem, mask: Array, *, given: Array | None = None, bounded: bool = False
+    ) -> None:
         self.mask = mask
         self._problem = problem
         visible = problem.hide(mask)
@@ -60,7 +63,7 @@ class HeldOut:
         self._units: Array | None = None  # (m,), of `problem` in those of `visible`: errors are in the former
         if problem.scaling is not None and visible.scaling is not None and problem.scaling.learned:
             self._units = problem.scaling.scale / visible.scaling.scale
-        self.visible = visible.without_reconstruction_bound()
+        self.visible = visible if bounded else visible.without_reconstruction_bound()
         self.starts = Starts(self.visible)
 
     @cached_property
@@ -166,11 +169,12 @@ def _in_visible_range(problem: Problem, given: Array) -> tuple[Problem, float]:
     span = np.full(problem.m, float(high) - float(low))
     own, scaling = problem.unscaled(), problem.scaling
     bounds, visible_ones = own.bounds, own.hide(~seen).observations
+    own_tops = (bounds.loading, bounds.reconstruction)
     counted_anew = replace(
         own,
         observations=replace(visible_ones, answers=answers),
         span=span,
-        bounds=replace(bounds, loading=None if bounds.loading is None else np.minimum(bounds.loading, span)),
+        bounds=Bounds(bounds.score, *(None if top is None else np.minimum(top, span) for top in own_tops)),
     )
     if scaling is not None:
         counted_anew = counted_anew.scaled(scaling.scale, learned=scaling.learned)

@@ -108,7 +108,7 @@ def evaluate_study(
 
     `tool` is the command; `design` has further fields of `Design`.
     """
-    parameters = options.model_parameters
+    parameters = options.parameters_without_paper("a comparison of methods")
     # Checked once, for all participants: in a part of the study, a category may have few members.
     limit, ranges = parameters.pop("smallest_category"), parameters["confound_ranges"]
     ConfoundEncoder(ranges=ranges, smallest_category=limit).fit(study.questionnaire.confounds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -255,14 +255,17 @@ def searcher(
     options: StudyOptions, *, checkpoint: Path | WorkJournal | None, callback: Callback | None
 ) -> ICQFCV:
     """Return the cross-validation described by the options."""
-    return ICQFCV(
+    how: dict[str, Any] = {
+        "betas": options.beta or "auto",
+        "n_splits": options.n_splits,
+        "n_repeats": options.n_repeats,
+        "thorough": options.thorough,
+        "rule": options.rule,
+    }
+    return (ICQFCV.paper if options.paper else ICQFCV)(
         model_of(options),
         n_components=options.n_components or "auto",
-        betas=options.beta or "auto",
-        n_splits=options.n_splits,
-        n_repeats=options.n_repeats,
-        thorough=options.thorough,
-        rule=options.rule,
+        **(_changed(how, ICQFCV()) if options.paper else how),
         n_jobs=options.jobs,
         checkpoint=checkpoint,
         callback=callback,
@@ -272,8 +275,15 @@ def searcher(
 
 def model_of(options: StudyOptions) -> ICQF:
     """Return the model described by the options, without number of factors and β."""
-    engine = engine_of(options.engine, scheduler=options.scheduler)
-    return ICQF(random_state=options.seed, engine=engine, **options.model_parameters)
+    engine, how = engine_of(options.engine, scheduler=options.scheduler), options.model_parameters
+    if options.paper:
+        return ICQF.paper(random_state=options.seed, engine=engine, **_changed(how, ICQF()))
+    return ICQF(random_state=options.seed, engine=engine, **how)
+
+
+def _changed(settings: Mapping[str, Any], usual: Any) -> dict[str, Any]:
+    """Return the settings that are not the usual ones."""
+    return {name: value for name, value in settings.items() if value != getattr(usual, name)}
 
 
 def user_warnings(caught: list[warnings.WarningMessage]) -> tuple[Warning, ...]:

@@ -319,6 +319,7 @@ def visits_model(options: LongitudinalOptions, visits: Questionnaire) -> Longitu
     """Return the model described by the options, without k, β and smoothness."""
     if visits.groups is None or visits.confounds is None:
         raise InputError("Visits need participants and ages; read them with read_visits.")
+    parameters = options.parameters_without_paper("visits")
     age, *confounds = (str(name) for name in visits.confounds)
     bins: Any = "auto"
     if options.bins:
@@ -332,7 +333,7 @@ def visits_model(options: LongitudinalOptions, visits: Questionnaire) -> Longitu
         within_bin=options.within_bin,  # type: ignore[arg-type]
         weigh_nonresponse=options.weigh_nonresponse,
         random_state=options.seed,
-        **{name: value for name, value in options.model_parameters.items() if name != "penalty"},
+        **{name: own for name, own in parameters.items() if name != "penalty"},
     )
 
 

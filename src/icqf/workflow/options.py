@@ -31,6 +31,7 @@ from icqf.data.settings import (
     one_text,
     option,
     options_in,
+    parameter_error,
     parts_of,
     penalties,
     ranges_of,
@@ -104,6 +105,18 @@ missing_codes, reverse, visit
         take=lambda value: penalties(value, "meta_beta"),
         metavar="NUMBER",
         usual="0.01 0.05 0.1",
+    )
+    loading_beta: float | None = option(
+        None,
+        "Penalty of the loadings, if it is not that of the scores.",
+        metavar="NUMBER",
+        usual="that of --beta",
+    )
+    paper: bool = option(
+        False,
+        "Use the paper's settings, to reproduce it: ADMM, its stopping rule, one start, raw points, and all "
+        "bounds in cross-validation (slow).",
+        kind=Flag(),
     )
     rule: str = option("min", "Selection rule of cross-validation.", label="Selection rule")
     n_splits: int = option(10, "Number of folds of cross-validation.", label="Folds")
@@ -200,9 +213,17 @@ missing_codes, reverse, visit
             "penalty": self.penalty,
             "tol": self.tol,
             "max_iter": self.max_iter,
+            "loading_beta": self.loading_beta,
             "missing_confounds": self.missing_confounds,
             "smallest_category": self.smallest_category,
         }
+
+    def parameters_without_paper(self, what: str) -> dict[str, Any]:
+        """The same for an analysis that has neither the paper's settings nor two penalties."""
+        for name in ("paper", "loading_beta"):
+            if getattr(self, name):
+                raise parameter_error(name, f" is not available for {what}; leave it out.")
+        return {name: value for name, value in self.model_parameters.items() if name != "loading_beta"}
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ Examples:
   icqf batch study/ --confounds age sex --jobs 2 --out results
   icqf batch wide.csv --codebook items.csv --out results""",
 )
-@settings(StudyOptions, "columns", "candidates", "model", "format", "report", without=("names",))
+@settings(StudyOptions, "columns", "candidates", "paper", "model", "format", "report", without=("names",))
 @job_options("results")
 @click.pass_context
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:

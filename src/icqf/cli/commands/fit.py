@@ -25,7 +25,9 @@ Examples:
   icqf fit answers.sav --n-components 8 --beta 0.5 --out results
   icqf fit --config results/config.toml --out again""",
 )
-@settings(StudyOptions, "columns", "candidates", "model", "engine", "average", "format", "report", "rules")
+@settings(
+    StudyOptions, "columns", "candidates", "paper", "model", "engine", "average", "format", "report", "rules"
+)
 @job_options("results")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
 @click.pass_context

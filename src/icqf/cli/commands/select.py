@@ -25,7 +25,7 @@ Examples:
   icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv --resume
   icqf select answers.csv --codebook items.csv --all-rules --out cv.csv""",
 )
-@settings(StudyOptions, "columns", "candidates", "model", "engine", "rules")
+@settings(StudyOptions, "columns", "candidates", "paper", "model", "engine", "rules")
 @job_options(
     None,
     out_help="Table of all fits: .csv, .sav, .parquet or .xlsx.",
