@@ -297,7 +297,7 @@ class MetaOptions(StudyOptions):
 
     Examples
     --------
-    >>> from icqf.workflow import MetaOptions
+    >>> from icqf.workflow.options import MetaOptions
     >>> MetaOptions.of({"answers": "study", "n_components": {"mood": 2, "sleep": "3-5"}}).n_components
     ('mood=2', 'sleep=3-5')
     """
