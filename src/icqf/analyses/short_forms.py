@@ -710,8 +710,8 @@ class MetaRecovery:
             return short.transform(Battery(parts)).reindex(self.ids).to_numpy().T
 
     def complete(self, form: Sequence[int]) -> Array:
-        """Which participants (n,) have scores from these items."""
-        return np.asarray(~np.isnan(self.exact(form)).any(axis=0))
+        """All participants (n,): hardly anybody has every item of every instrument."""
+        return np.ones(self.n, dtype=bool)
 
     def errors(self, form: Sequence[int]) -> None:
         """Not known: errors of items are not followed through two stages."""
