@@ -1,7 +1,7 @@
 from .icqf import ICQF as ICQF
 from .icqfcv import ICQFCV as ICQFCV
 from .l1nmf import L1NMF as L1NMF
-from .longitudinal import AgeChanges as AgeChanges
+from .loading_changes import LoadingChanges as LoadingChanges
 from .longitudinal import LongitudinalICQF as LongitudinalICQF
 from .longitudinal import LongitudinalICQFCV as LongitudinalICQFCV
 from .meta import HierarchyComparison as HierarchyComparison

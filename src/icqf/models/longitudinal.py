@@ -1,4 +1,4 @@
-"""LongitudinalICQF and its search: one score vector per participant, loadings that change with age."""
+"""LongitudinalICQF and its search: scores at every visit, and the same loadings or ones that differ."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import math
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from dataclasses import asdict, replace
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import false_discovery_control
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.core.problem import Problem
-from icqf.core.result import Factorization, Factors
+from icqf.core.result import Factorization, Factors, Fit
+from icqf.core.start import Starts
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.questionnaire import StoredCodebook
@@ -28,33 +28,35 @@ from icqf.data.settings import check_parameter, check_parameters, parameter_erro
 from icqf.data.visits import AgeBins
 from icqf.engines.base import Callback
 from icqf.engines.choice import run
+from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import Progress, run_all
-from icqf.errors import InputError, counted, listed, shown_p
+from icqf.errors import InputError, listed
 from icqf.io.model_file import StoredModel, damage_refused, read_model, write_model
 from icqf.models.icqf import ICQF, warned_if_empty
+from icqf.models.icqfcv import ICQFCV
+from icqf.models.loading_changes import LoadingChanges, loading_changes
 from icqf.models.longitudinal_problem import (
     NewVisits,
-    VisitObservations,
     Visits,
     VisitStatement,
     column_names,
     smoothed,
 )
 from icqf.models.persistence import check_description, described, rebuild
-from icqf.models.search import COLUMNS, Plan, Task, first_candidates, run_task, suggested_count
-from icqf.models.selection_rules import choose, error_table
 from icqf.models.statement import state
 from icqf.resampling import tolerances
 from icqf.resampling.bootstrap import bootstrap
 from icqf.resampling.folds import folds_of
+from icqf.resampling.hidden import HeldOut
 from icqf.resampling.matching import aligned
 
 if TYPE_CHECKING:
-    from icqf.models.longitudinal_problem import VisitStatement
+    from icqf.resampling.folds import Folds
 
-LEVEL = 0.05
-WORTH_TESTING = 0.05  # smallest loading of a tested item, as a share of its range
-_AT_A_TIME = 10  # shuffles in one job
+CONSTANT = math.inf  # smoothness with which loadings are the same in every bin
+SMOOTHNESS = (0.01, 0.1, 1.0, 10.0, 100.0)  # tried against constant loadings
+SAME = 0.85  # congruence from which loadings at two visits are those of one factor
+PERMUTATIONS = 999
 
 
 def course_table(model: LongitudinalICQF) -> pd.DataFrame:
@@ -80,184 +82,28 @@ def interval_table(
         raise InputError(f"n_resamples={n_resamples} is too few for an interval; draw 100.", code="resamples")
     inner, problem = model.model_, model.problem_of(statement)
     loadings = np.concatenate([inner.components_, inner.confound_components_])
+    scores = inner.solve_scores(statement.problem.with_beta(float(model.beta)))
+    p, k, bins = len(model.items_), len(inner.components_), len(model.bins_)
+    if model.smoothness == CONSTANT:
+        problem, loadings = problem.pooled(), loadings[:, :p]
     drawn = bootstrap(
         problem,
-        inner.solve_scores(problem),
+        scores,
         loadings,
         n_resamples=n_resamples,
+        groups=np.unique(statement.participants, return_inverse=True)[1],
         n_jobs=n_jobs,
         engine=inner.engine,
         rng=rng,
     )
-    top = np.ptp(inner.item_range_.to_numpy(), axis=1)
+    top = np.ptp(inner.item_range_.to_numpy(), axis=1)[: loadings.shape[1]]
     low, high = drawn.interval(loadings, top)
-    k = len(inner.components_)
 
     def column(values: Array) -> Array:
-        return values[:k].reshape(k, len(model.bins_), -1).transpose(2, 0, 1).ravel()
+        every = np.broadcast_to(values[:k].reshape(k, -1, p), (k, bins, p))
+        return every.transpose(2, 0, 1).ravel()
 
     return course_table(model).assign(low=column(low), high=column(high))
-
-
-@dataclass(frozen=True, eq=False)
-class AgeChanges:
-    """Whether loadings change with age.
-
-    Attributes
-    ----------
-    factors : DataFrame
-        By factor: ``spread`` (root mean square of its items' changes, as a share of their ranges), ``p``,
-        ``q`` (after false discovery control over the factors) and ``changes``.
-    items : DataFrame
-        The same by factor and item, for the items of each factor.
-    n_permutations : int
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.models import AgeChanges
-    >>> factors = pd.DataFrame({"spread": [0.1], "p": [0.01], "q": [0.01], "changes": [True]}, ["factor1"])
-    >>> index = pd.MultiIndex.from_tuples([("factor1", "q1"), ("factor1", "q2")], names=["factor", "item"])
-    >>> items = pd.DataFrame({"spread": [0.2, 0], "p": 0.1, "q": 0.1, "changes": [True, False]}, index)
-    >>> print(AgeChanges(factors, items, 99))
-    factor1: changes with age (q = 0.010); 1 of its 2 items changes individually: q1.
-    """
-
-    factors: pd.DataFrame
-    items: pd.DataFrame
-    n_permutations: int
-
-    def __str__(self) -> str:
-        lines = []
-        for factor, row in self.factors.iterrows():
-            own = self.items.loc[[factor]] if factor in self.items.index.get_level_values(0) else None
-            if own is None:
-                lines.append(f"{factor}: no item has a loading large enough to test.")
-                continue
-            moved = [str(item) for _, item in own.index[own["changes"].to_numpy(bool)]]
-            whole = "changes with age" if row["changes"] else "no overall change with age"
-            some = "none" if not moved else str(len(moved))
-            verb = "change individually" if len(moved) > 1 else "changes individually"
-            named = f": {', '.join(moved)}" if moved else ""
-            n_items = counted(len(own), "item")
-            judged = f"q {shown_p(row['q'], LEVEL, equals='= ')}"
-            lines.append(f"{factor}: {whole} ({judged}); {some} of its {n_items} {verb}{named}.")
-        least = 1 / (self.n_permutations + 1)
-        if len(self.factors) * least > LEVEL and not self.factors["changes"].all():
-            lines.append(
-                f"With {self.n_permutations} shuffles p cannot be below {least:.3f}, which is too coarse to "
-                f"test {counted(len(self.factors), 'factor')}; 199 shuffles are enough for up to ten."
-            )
-        return "\n".join(lines)
-
-
-def age_changes(
-    model: LongitudinalICQF,
-    statement: VisitStatement,
-    *,
-    n_permutations: int,
-    n_jobs: int | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    callback: Callable[[Progress], object] | None = None,
-) -> AgeChanges:
-    """Test each factor and item by shuffling each participant's visits over the bins they were seen in.
-
-    The observed and the shuffled tables are fitted from the same start, the solution of the pooled answers,
-    and the spread of each loading over the bins is compared. Items are standardised over the shuffles and
-    share one null distribution, so that 199 shuffles are enough for hundreds of items.
-    """
-    if n_permutations < 9:
-        raise InputError(
-            f"n_permutations={n_permutations} is too few to tell change from chance; shuffle 199 times.",
-            code="permutations",
-        )
-    problem = model.problem_of(statement).without_reconstruction_bound()
-    start = _pooled_solution(model, problem)
-    seeds = list(range(-1, n_permutations))  # −1 is the observed table
-    jobs = {
-        f"shuffles {part[0]}-{part[-1]}": (problem, start, part)
-        for part in (seeds[at : at + _AT_A_TIME] for at in range(0, len(seeds), _AT_A_TIME))
-    }
-    results = run_all(
-        jobs,
-        _spreads,
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        callback=callback,
-        what="Change with age",
-    )
-    spreads = np.array([each for part in results.values() for each in part["spreads"]])  # (1 + B, k, items)
-    k, p = spreads.shape[1:]
-    span = problem.span[:p]
-    part_of = start.loadings[:k, :p] / span >= WORTH_TESTING
-    names = list(model.get_feature_names_out())
-    return AgeChanges(
-        _factor_tests(spreads, part_of, names),
-        _item_tests(spreads, part_of, names, model.items_),
-        n_permutations,
-    )
-
-
-def _pooled_solution(model: LongitudinalICQF, problem: Problem) -> Factors:
-    """The solution of the pooled answers nearest to the model, with its order of factors."""
-    inner, pooled = model.model_, problem.pooled()
-    own = problem.scaled_loadings(np.concatenate([inner.components_, inner.confound_components_]))
-    mean = own.reshape(len(own), len(model.bins_), -1).mean(axis=1)
-    scores = inner.solve_scores(problem)
-    (fit,) = run(
-        pooled, Factors(scores, mean), tol=tolerances.SETTLE, max_iter=tolerances.MAX_ITER, exact=False
-    )
-    W, Q, k = fit.factors.scores, fit.factors.loadings, len(scores)
-    order, _ = aligned(mean[:k], Q[:k])
-    Q = np.concatenate([Q[:k][order], Q[k:]])
-    return Factors(W[order], problem.spread(Q).astype(np.float64))
-
-
-def _spreads(problem: Problem, start: Factors, seeds: Sequence[int]) -> dict[str, Any]:
-    """Spread of each loading over the bins (k, items), as a share of the range, for each shuffle."""
-    visits = problem.observations
-    if not isinstance(visits, VisitObservations):
-        raise TypeError("Only visits can be shuffled.")
-    k, bins = len(start.scores), visits.bins
-    seen = np.bincount(visits.bin, minlength=bins) / len(visits.bin)
-    spreads = []
-    for seed in seeds:
-        shuffled = visits if seed < 0 else visits.shuffled(np.random.default_rng([seed, 7]))
-        (fit,) = run(
-            replace(problem, observations=shuffled),
-            start,
-            tol=tolerances.RESAMPLE,
-            max_iter=tolerances.MAX_ITER,
-            exact=False,
-        )
-        Q = fit.factors.loadings[:k].astype(np.float64)
-        order, _ = aligned(start.loadings[:k], Q)
-        courses = (Q[order] / problem.span).reshape(k, bins, -1)
-        middle = np.einsum("t,ktj->kj", seen, courses)
-        spreads.append(np.sqrt(np.einsum("t,ktj->kj", seen, (courses - middle[:, None]) ** 2)).tolist())
-    return {"spreads": spreads}
-
-
-def _factor_tests(spreads: Array, part_of: Array, names: list[str]) -> pd.DataFrame:
-    counts = np.maximum(part_of.sum(axis=1), 1)
-    together = np.sqrt((spreads**2 * part_of).sum(axis=2) / counts)  # (1 + B, k)
-    p = (together >= together[0]).mean(axis=0)
-    return _test_table(together[0], p, pd.Index(names, name="factor"))
-
-
-def _item_tests(spreads: Array, part_of: Array, names: list[str], items: list[str]) -> pd.DataFrame:
-    own = spreads[:, part_of]  # (1 + B, pairs)
-    middle, width = own[1:].mean(axis=0), own[1:].std(axis=0, ddof=1)
-    z = (own - middle) / np.where(width > 0, width, np.inf)
-    null = np.sort(z[1:].ravel())
-    p = (1 + len(null) - np.searchsorted(null, z[0], side="left")) / (1 + len(null))
-    at = [(names[r], items[j]) for r, j in np.argwhere(part_of)]
-    return _test_table(own[0], p, pd.MultiIndex.from_tuples(at, names=["factor", "item"]))
-
-
-def _test_table(spread: Array, p: Array, index: pd.Index) -> pd.DataFrame:
-    q = false_discovery_control(p) if len(p) else p
-    return pd.DataFrame({"spread": spread, "p": p, "q": q, "changes": q <= LEVEL}, index=index)
 
 
 Model = TypeVar("Model", bound="LongitudinalICQF")
@@ -270,14 +116,13 @@ _SHARED = (
     *("missing_confounds", "smallest_category"),
 )
 Array = NDArray[Any]
-BETAS = (0.01, 0.1, 0.5)
-SMOOTHNESS = (0.0, 1.0, 10.0, 100.0, 1000.0)
 
 
 def described_visits(model: LongitudinalICQF) -> StoredModel:
     """The description of a fitted model; see `LongitudinalICQF.describe`."""
     stored = model.model_.describe()
     own = {name: getattr(model, name) for name in _SETTINGS} | {
+        "smoothness": None if model.smoothness == CONSTANT else model.smoothness,
         "confounds": list(model.confounds),
         "bins": asdict(model.bins_),
         "items": model.items_,
@@ -290,6 +135,7 @@ def described_visits(model: LongitudinalICQF) -> StoredModel:
 def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     """The fitted model from its description; any error means that the description is not valid."""
     own = stored.header[KIND]
+    own = own | {"smoothness": CONSTANT if own["smoothness"] is None else own["smoothness"]}
     header = {name: value for name, value in stored.header.items() if name != KIND}
     inner = rebuild(ICQF, StoredModel(header, stored.arrays))
     bins = AgeBins(**{name: tuple(values) for name, values in own["bins"].items()})
@@ -306,7 +152,7 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     )
     model.model_, model.bins_, model.items_, model.codebook_ = inner, bins, items, stored.codebook
     model.gaps_ = pd.DataFrame(own["gaps"], index=pd.Index(bins.labels, name="bin"))
-    check_parameter("smoothness", model.smoothness)
+    _check_smoothness(model.smoothness)
     for name in ("binning", "within_bin", "weigh_nonresponse"):
         check_parameter(name, getattr(model, name))
     names = (model.participant, model.age, *model.confounds)
@@ -323,22 +169,51 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     return model
 
 
+def _check_smoothness(value: Any) -> None:
+    if value != CONSTANT:
+        check_parameter("smoothness", value)
+
+
+def _score_table(scores: Array, visits: pd.MultiIndex, columns: Array) -> pd.DataFrame:
+    index = pd.MultiIndex.from_arrays(
+        [visits.get_level_values(0).astype(object), visits.get_level_values(1)], names=visits.names
+    )
+    return pd.DataFrame(scores, index=index, columns=columns)
+
+
+def _fit_by_bin(problem: Problem, scores: Array, loadings: Array) -> Fit:
+    """How well the solution describes the answers in each (bin, item) column; see `Fit`."""
+    A = problem.with_confounds(scores).astype(np.float64)
+    total, count, square, sse = np.zeros((4, problem.m))
+    together, answered = np.zeros((2, len(A), problem.m))
+    for block in problem.blocks():
+        block = block.precise()
+        own = A[:, block.rows] * (1.0 if block.weights is None else block.weights)
+        weights, seen = np.ones(block.n) if block.weights is None else block.weights, block.observed()
+        total, count = total + weights @ block.X, count + weights @ seen
+        square = square + weights @ block.X**2
+        sse = sse + weights @ block.masked(block.X - A[:, block.rows].T @ loadings) ** 2
+        together, answered = together + own @ block.X, answered + own @ seen
+    means = total / np.maximum(count, 1e-300)
+    sst = np.maximum(square - total * means, 0.0)
+    return Fit(sse, sst, np.where(sst > 0, loadings * (together - answered * means), 0.0))
+
+
 def _numbers(ages: tuple[float, ...]) -> bool:
     return all(isinstance(age, (int, float)) and math.isfinite(age) for age in ages)
 
 
 class LongitudinalICQF(BaseEstimator):
-    """ICQF of repeated visits: the same factors at all ages, with loadings that may change with age.
+    """ICQF of repeated visits: scores at every visit, and the same loadings at all of them or ones that differ.
 
-    Visits are grouped into age bins, and the columns of the factorized table are the items of each bin. A
-    participant has one score vector; bins without a visit are missing. The objective is that of `ICQF` with
-    one more term,
+    A participant has scores at each visit, so that change shows in the scores. By default the loadings, and
+    what is common to everybody (the intercept), are the same at every visit. With a finite smoothness β₂ they
+    may differ between bins of age, and
 
-        ½ β₂ γ Σ_j Σ_r Σ_t (Q_jtr − Q_j,t+1,r)²,
+        ½ β₂ γ Σ_j Σ_r Σ_t (Q_jtr − Q_j,t+1,r)²
 
-    over factors and confounds r (but not the intercept), which penalises change between neighbouring bins:
-    with β₂ = 0 bins are independent, and with a large β₂ loadings are constant. `LongitudinalICQFCV` chooses
-    it. Memory grows with the number of answers, not with participants × bins × items.
+    is added to the objective of `ICQF`, over factors and confounds r, which penalises differences between
+    neighbouring bins. `LongitudinalICQFCV` decides whether loadings may differ.
 
     Parameters
     ----------
@@ -358,10 +233,11 @@ class LongitudinalICQF(BaseEstimator):
     beta : float
         Strength of the sparsity penalty, β.
     smoothness : float
-        Strength of the smoothness penalty, β₂.
+        Strength of the smoothness penalty, β₂; ``math.inf``, the default, means that loadings are the same at
+        every visit.
     weigh_nonresponse : bool
-        Whether to weight participants by items asked over items answered at their visits (at most 4), so that
-        non-response does not reduce their weight. Visits that did not take place do not count.
+        Whether to weight visits by items asked over items answered (at most 4), so that non-response does not
+        reduce their weight.
     item_range, item_weight, confound_ranges, intercept, n_init, tol, max_iter, dtype, missing_confounds, \
 smallest_category, random_state, callback
         As for `ICQF`, `item_weight` being "range", None or one weight per item.
@@ -373,8 +249,8 @@ smallest_category, random_state, callback
     loadings_by_age_ : array (items, k, bins)
         The same.
     confound_loadings_ : DataFrame (items × bins, c)
-    focus_ : DataFrame (k, bins)
-        How much of each factor lies in each bin.
+    same_factors_ : DataFrame
+        By factor, whether its loadings are those of one factor at all visits.
     bins_ : AgeBins
     gaps_ : DataFrame
         By bin: participants seen and not seen, and items asked, answered and unanswered.
@@ -391,8 +267,12 @@ smallest_category, random_state, callback
     >>> model = LongitudinalICQF(2, item_range=(0, 4)).fit(visits)
     >>> model.loadings_by_age_.shape
     (8, 2, 3)
-    >>> model.transform(visits.head(4)).shape[1]  # any subset of visits can be scored
-    2
+    >>> scores = model.transform(visits)  # one row per participant and visit
+    >>> scores.index.names
+    FrozenList(['participant', 'age'])
+    >>> course = scores.loc["P0001"]  # one participant's course over the visits
+    >>> scores.groupby(level="age").mean().shape  # the mean course of everybody
+    (3, 2)
     """
 
     model_: ICQF
@@ -412,7 +292,7 @@ smallest_category, random_state, callback
         binning: Literal["quantile", "width"] = "quantile",
         within_bin: Literal["mean", "first", "last"] = "mean",
         beta: float = 0.1,
-        smoothness: float = 10.0,
+        smoothness: float = CONSTANT,
         weigh_nonresponse: bool = False,
         item_range: Any = None,
         item_weight: Any = "range",
@@ -466,15 +346,15 @@ smallest_category, random_state, callback
         return self.keep(stated, self.solve(stated))
 
     def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
-        """Factorize the visits and return the participants' scores (n, k)."""
+        """Factorize the visits and return the scores (V, k), as `transform` does."""
         stated = self.state(X)
         factorization = self.solve(stated)
         return self.keep(stated, factorization).scores_of_fit(stated, factorization)
 
     def state(self, X: Any) -> VisitStatement:
         """Check parameters and data and state the problem, for any number of factors, β and smoothness."""
-        check_parameters(self._inner())
-        check_parameter("smoothness", self.smoothness)
+        check_parameters(self.plain())
+        _check_smoothness(self.smoothness)
         if isinstance(self.item_weight, str) and self.item_weight == "variance":
             raise parameter_error(
                 "item_weight",
@@ -483,21 +363,36 @@ smallest_category, random_state, callback
                 value="variance",
             )
         source = Visits(self, X)
-        return source.statement(state(self._inner(), source))
+        return source.statement(state(self.plain(), source))
 
     def solve(self, statement: VisitStatement) -> Factorization:
         """The best factorization of a stated problem, with this model's k, β and smoothness."""
-        return self._inner().solve(replace(statement.stated, problem=self.problem_of(statement)))
+        same = self.plain().solve(statement.pooled)
+        return self.spread(statement, same) if self.smoothness == CONSTANT else self.loosen(statement, same)
+
+    def loosen(self, statement: VisitStatement, same: Factorization) -> Factorization:
+        """The factorization with this model's smoothness, starting from that with constant loadings."""
+        problem = self.problem_of(statement)
+        loadings = problem.own_loadings(problem.spread(same.factors.loadings[: len(same.factors.scores)]))
+        inner = self.plain().set_params(init=(same.factors.scores.T, loadings.T))
+        return inner.solve(replace(statement.stated, problem=problem))
+
+    def spread(self, statement: VisitStatement, same: Factorization) -> Factorization:
+        """A factorization with constant loadings as one of the (bin, item) columns."""
+        problem, found = statement.problem, same.factors
+        loadings = problem.spread(found.loadings)
+        fit = _fit_by_bin(problem, found.scores, loadings)
+        return replace(same, factors=Factors(found.scores, loadings), fit=fit)
 
     def problem_of(self, statement: VisitStatement) -> Problem:
         """The stated problem with this model's β and smoothness."""
         problem = statement.problem.with_beta(float(self.beta))
-        return smoothed(problem, float(self.smoothness))
+        return problem if self.smoothness == CONSTANT else smoothed(problem, float(self.smoothness))
 
     def keep(self, statement: VisitStatement, factorization: Factorization) -> LongitudinalICQF:
         """Set the fitted attributes from a stated problem and a factorization of it."""
         bins = len(statement.bins)
-        inner = self._inner()
+        inner = self.plain()
         if isinstance(inner.item_weight, np.ndarray):
             inner.item_weight = np.tile(inner.item_weight, bins)
         self.model_ = warned_if_empty(inner.keep(statement.stated, factorization))
@@ -506,12 +401,12 @@ smallest_category, random_state, callback
         return self
 
     def scores_of_fit(self, statement: VisitStatement, factorization: Factorization) -> pd.DataFrame:
-        """Scores (n, k) of all participants of the table that the model was just fitted to."""
-        scores = np.full((len(statement.names), len(factorization.factors.scores)), np.nan)
+        """Scores (V, k) at all visits of the table that the model was just fitted to."""
+        scores = np.full((len(statement.visits), len(factorization.factors.scores)), np.nan)
         scores[statement.stated.kept] = factorization.factors.scores.T
-        return pd.DataFrame(scores, index=statement.names, columns=self.get_feature_names_out())
+        return _score_table(scores, statement.visits, self.get_feature_names_out())
 
-    def _inner(self) -> ICQF:
+    def plain(self) -> ICQF:
         """The plain model whose items are the (bin, item) columns."""
         return ICQF(
             self.n_components,
@@ -534,10 +429,10 @@ smallest_category, random_state, callback
     # --- using the fitted model ----------------------------------------------------------------------
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """Scores (n, k) of the participants of these visits, with the loadings of the bins they were seen in.
+        """Scores (V, k), one row per participant and visit: a participant's rows are their course.
 
-        A visit beyond the fitted ages counts as one in the nearest bin. A participant who answered nothing
-        gets NaN, with a warning.
+        Each visit is scored by its own answers, with the loadings of its bin. A visit beyond the fitted ages
+        counts as one in the nearest bin. A visit without answers gets NaN, with a warning.
         """
         check_is_fitted(self, "model_")
         inner, visits = self.model_, NewVisits(self, X)
@@ -545,7 +440,7 @@ smallest_category, random_state, callback
         scores = np.full((len(stated.kept), len(inner.components_)), np.nan)
         if stated.kept.any():
             scores[stated.kept] = inner.solve_scores(stated.problem).T
-        return pd.DataFrame(scores, index=visits.arranged.names, columns=self.get_feature_names_out())
+        return _score_table(scores, visits.visits, self.get_feature_names_out())
 
     def courses(self, X: Any = None, *, n_resamples: int = 100, n_jobs: int | None = None) -> pd.DataFrame:
         """Each loading over age, one row per item, factor and bin.
@@ -558,34 +453,40 @@ smallest_category, random_state, callback
         rng = np.random.default_rng([int(self.random_state or 0), 1])
         return interval_table(self, self.restate(X), n_resamples=n_resamples, n_jobs=n_jobs, rng=rng)
 
-    def changes(
-        self,
-        X: Any,
-        *,
-        n_permutations: int = 199,
-        n_jobs: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        callback: Any = None,
-    ) -> AgeChanges:
-        """Test whether loadings change with age, by shuffling each participant's visits over the ages seen.
+    def changes(self, X: Any, *, n_permutations: int = PERMUTATIONS) -> LoadingChanges:
+        """Test whether the loadings differ between visits, without refitting.
+
+        The test starts from the model with constant loadings: a model whose loadings differ is first fitted
+        with constant ones.
 
         Parameters
         ----------
         X : table or Questionnaire
             The visits that the model was fitted to.
         n_permutations : int
-            How often the visits are shuffled and the model is refitted.
-        n_jobs, checkpoint, callback
-            Processes, a journal from which an interrupted run continues, and a function for the progress.
+            How often visits with the same scores change places.
         """
         check_is_fitted(self, "model_")
-        return age_changes(
-            self,
-            self.restate(X),
+        statement = self.restate(X)
+        same = clone(self).set_params(n_components=len(self.model_.components_), smoothness=CONSTANT)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit has already warned
+            found = self if self.smoothness == CONSTANT else same.keep(statement, same.solve(statement))
+        return found.test(statement, n_permutations=n_permutations)
+
+    def test(self, statement: VisitStatement, *, n_permutations: int) -> LoadingChanges:
+        """The test of `changes` for a model with constant loadings."""
+        inner, p = self.model_, len(self.items_)
+        problem = statement.problem.with_beta(float(self.beta))
+        loadings = np.concatenate([inner.components_, inner.confound_components_])
+        return loading_changes(
+            problem,
+            inner.solve_scores(problem),
+            problem.scaled_loadings(loadings)[:, :p],
+            factors=[str(name) for name in self.get_feature_names_out()],
+            items=self.items_,
             n_permutations=n_permutations,
-            n_jobs=n_jobs,
-            checkpoint=checkpoint,
-            callback=callback,
+            seed=int(self.random_state or 0),
         )
 
     def restate(self, X: Any) -> VisitStatement:
@@ -641,12 +542,30 @@ smallest_category, random_state, callback
         return self._by_item(self.loadings_by_age_, list(self.get_feature_names_out()))
 
     @property
-    def focus_(self) -> pd.DataFrame:
-        """Share of each factor's squared loadings (relative to the ranges) in each bin (k, bins)."""
+    def same_factors_(self) -> pd.DataFrame:
+        """Whether each factor is the same one at all visits.
+
+        By factor: ``congruence``, the lowest cosine between its loadings (relative to the ranges) at two
+        visits; those visits, ``first`` and ``second``; ``matches``, the factor at ``second`` that its loadings
+        at ``first`` resemble most; and ``same``: the congruence is at least 0.85, and at no two visits is
+        another factor more similar.
+        """
+        names, labels = list(self.get_feature_names_out()), self.bins_.labels
         span = np.ptp(self.item_range_.to_numpy(), axis=1)[:, None, None]
-        squares = ((self.loadings_by_age_ / span) ** 2).sum(axis=0)
-        shares = squares / np.maximum(squares.sum(axis=1, keepdims=True), 1e-300)
-        return pd.DataFrame(shares, index=self.get_feature_names_out(), columns=list(self.bins_.labels))
+        by_bin = (self.loadings_by_age_ / span).transpose(2, 1, 0)  # (bins, k, items)
+        length = np.linalg.norm(by_bin, axis=2, keepdims=True)
+        unit = by_bin / np.where(length > 0, length, 1.0)
+        rows = []
+        for r, name in enumerate(names):
+            pairs = []
+            for s, t in combinations(range(len(labels)), 2):
+                likeness, (order, _) = float(unit[s, r] @ unit[t, r]), aligned(by_bin[s], by_bin[t])
+                moved = self.smoothness != CONSTANT and int(order[r]) != r
+                match = names[int(order[r])] if moved else name
+                pairs.append((not moved and likeness >= SAME, likeness, labels[s], labels[t], match))
+            rows.append(min(pairs, key=lambda pair: pair[:2]))
+        table = pd.DataFrame(rows, index=names, columns=["same", "congruence", "first", "second", "matches"])
+        return table[["congruence", "first", "second", "matches", "same"]]
 
     @property
     def confound_loadings_(self) -> pd.DataFrame:
@@ -680,49 +599,47 @@ smallest_category, random_state, callback
 
 
 class LongitudinalICQFCV(BaseEstimator):
-    """`LongitudinalICQF` with the number of factors, β and the smoothness β₂ chosen together.
+    """`LongitudinalICQF` with the number of factors, β, and whether loadings may differ between visits chosen.
 
-    Blocks of participants × (bin, item) columns are hidden in turn, as in `ICQFCV`, and every candidate is
-    judged by how well it predicts them. Nothing of a hidden answer reaches the fit.
+    The number of factors and β are chosen as by `ICQFCV`, with the same loadings at every visit. Then models
+    whose loadings may differ, a little or a lot, predict the same hidden answers. The loadings stay the same
+    unless both agree: a freer model predicts better by more than one standard error of the difference, and
+    the loadings differ by more than chance between visits with the same scores (`LongitudinalICQF.changes`).
 
     Parameters
     ----------
     estimator : LongitudinalICQF, optional
         The model to choose for, with all settings that are not chosen.
-    n_components : "auto", sequence of int, or int
-        The numbers of factors to try; "auto" tries those up to four more than parallel analysis of the
-        participants' mean answers suggests.
-    betas, smoothness : sequence of float
-        The penalties to try. With a smoothness of 0 bins are independent; the strongest allows hardly any
-        change with age.
-    n_splits, n_repeats : int
-        Folds, and how often they are drawn.
-    rule : {"min", "one_se"}
-        As for `ICQFCV`.
-    search_tol : float
-        Tolerance of the fits that are compared.
-    n_jobs, checkpoint, callback, random_state
-        As for `ICQFCV`.
+    n_components, betas, n_splits, n_repeats, rule, n_jobs, checkpoint, callback, random_state
+        As for `ICQFCV`. A participant's visits are always hidden together.
+    smoothness : sequence of float
+        The penalties on differences between visits that are tried; constant loadings (``math.inf``) are
+        always among them. With 0 visits are independent.
+    n_permutations : int
+        For the test; 0 leaves the decision to cross-validation alone.
 
     Attributes
     ----------
     best_estimator_ : LongitudinalICQF
     n_components_, beta_, smoothness_ : int, float, float
-    cv_results_ : DataFrame
-        One row per fit, as for `ICQFCV`, with its smoothness.
-    errors_ : DataFrame
-        Mean error and standard error of each candidate.
+    search_ : ICQFCV
+        The choice of the number of factors and β.
+    smoothness_errors_ : DataFrame
+        By smoothness: the mean error of the hidden answers, the ``difference`` from the best and its
+        ``std_error``.
+    changes_ : LoadingChanges or None
+        The test, if a freer model predicted better.
 
     Examples
     --------
     >>> from icqf.models import LongitudinalICQF, LongitudinalICQFCV
     >>> from icqf.datasets import make_longitudinal
-    >>> visits = make_longitudinal(n=80, n_items=9, n_bins=3, k=2, random_state=0).visits
+    >>> visits = make_longitudinal(n=80, n_items=9, n_bins=3, k=2, drift=0, random_state=0).visits
     >>> search = LongitudinalICQFCV(
-    ...     LongitudinalICQF(item_range=(0, 4)), n_components=[1, 2], betas=[0.1], smoothness=[1, 1000]
+    ...     LongitudinalICQF(item_range=(0, 4)), n_components=[1, 2], betas=[0.1], random_state=0
     ... ).fit(visits)
-    >>> search.n_components_
-    2
+    >>> search.n_components_, search.smoothness_
+    (2, inf)
     """
 
     def __init__(
@@ -730,12 +647,12 @@ class LongitudinalICQFCV(BaseEstimator):
         estimator: LongitudinalICQF | None = None,
         *,
         n_components: Literal["auto"] | Sequence[int] | int = "auto",
-        betas: Sequence[float] = BETAS,
+        betas: Literal["auto"] | Sequence[float] = "auto",
         smoothness: Sequence[float] = SMOOTHNESS,
+        n_permutations: int = PERMUTATIONS,
         n_splits: int = 5,
-        n_repeats: int = 1,
-        rule: Literal["min", "one_se"] = "min",
-        search_tol: float = tolerances.SEARCH,
+        n_repeats: Literal["auto"] | int = "auto",
+        rule: str = "min",
         n_jobs: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         callback: Callable[[Progress], object] | None = None,
@@ -745,10 +662,10 @@ class LongitudinalICQFCV(BaseEstimator):
         self.n_components = n_components
         self.betas = betas
         self.smoothness = smoothness
+        self.n_permutations = n_permutations
         self.n_splits = n_splits
         self.n_repeats = n_repeats
         self.rule = rule
-        self.search_tol = search_tol
         self.n_jobs = n_jobs
         self.checkpoint = checkpoint
         self.callback = callback
@@ -760,114 +677,137 @@ class LongitudinalICQFCV(BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
-        """Choose, fit, and return the participants' scores (n, k)."""
+        """Choose, fit, and return the scores (V, k), one row per participant and visit."""
         statement, factorization = self._search(X)
         return self.best_estimator_.scores_of_fit(statement, factorization)
 
     def transform(self, X: Any) -> pd.DataFrame:
-        """Scores of the participants of these visits by the chosen model."""
+        """Scores at these visits by the chosen model."""
         return self.best_estimator_.transform(X)
 
     def _search(self, X: Any) -> tuple[VisitStatement, Factorization]:
-        self._check()
+        values = self._values()
         model = LongitudinalICQF() if self.estimator is None else clone(self.estimator)
+        model.set_params(smoothness=CONSTANT)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         statement = model.state(X)
-        plans = self._plans(model, statement, seed)
+        journal = None if self.checkpoint is None else WorkJournal(self.checkpoint)
+        self.search_ = ICQFCV(
+            model.plain(),
+            n_components=self.n_components,
+            betas=self.betas,
+            n_splits=self.n_splits,
+            n_repeats=self.n_repeats,
+            rule=self.rule,
+            n_jobs=self.n_jobs,
+            checkpoint=journal,
+            callback=self.callback,
+            random_state=self.random_state,
+        )
+        same = self.search_.solve(statement.pooled, groups=self._groups(statement))
+        self.n_components_, self.beta_ = self.search_.n_components_, self.search_.beta_
+        model.set_params(n_components=self.n_components_, beta=self.beta_)
+        found = model.spread(statement, same)
+        model.keep(statement, found)
+        self.smoothness_errors_ = self._compare(model, statement, values, seed, journal)
+        self.smoothness_, self.changes_ = _simplest(self.smoothness_errors_), None
+        if self.smoothness_ != CONSTANT and self.n_permutations:
+            self.changes_ = model.test(statement, n_permutations=self.n_permutations)
+            if not self.changes_.factors["changes"].any():
+                self.smoothness_ = CONSTANT
+        if self.smoothness_ != CONSTANT:
+            model.set_params(smoothness=self.smoothness_)
+            found = model.loosen(statement, same)
+            model.keep(statement, found)
+        self.best_estimator_ = model
+        return statement, found
+
+    def _values(self) -> list[float]:
+        """The finite candidates of the smoothness, the strongest first."""
+        if isinstance(self.smoothness, str):
+            raise parameter_error("smoothness", " must hold numbers.", value=self.smoothness)
+        values = {float(value) for value in np.atleast_1d(np.asarray(self.smoothness, dtype=float))} - {
+            CONSTANT
+        }
+        for value in values:
+            check_parameter("smoothness", value)
+        return sorted(values, reverse=True)
+
+    def _groups(self, statement: VisitStatement) -> Array:
+        """The participant of each visit of the table."""
+        return np.asarray(statement.visits.codes[0])
+
+    def _compare(
+        self,
+        model: LongitudinalICQF,
+        statement: VisitStatement,
+        values: list[float],
+        seed: int,
+        journal: WorkJournal | None,
+    ) -> pd.DataFrame:
+        """Errors on hidden answers with constant loadings and with ones that may differ, on the same folds."""
+        problem = statement.problem.with_beta(self.beta_)
+        who = np.unique(statement.participants, return_inverse=True)[1]
+        folds = folds_of(problem, groups=who, n_splits=self.n_splits, rng=np.random.default_rng([seed, 0, 0]))
         jobs = {
-            f"fold {repeat}.{fold}, {k} factors, smoothness {smoothness:g}": (
-                plan,
-                Task(((repeat, fold),), (k,)),
-                smoothness,
+            f"smoothness, fold {fold}": (
+                *(problem, folds, fold, statement.stated.given, who, self.n_components_, values),
+                model.max_iter,
             )
-            for smoothness, plan in plans.items()
-            for k in self._numbers(statement, seed)
-            for repeat, fold in plan.every_fold
+            for fold in range(self.n_splits if values else 0)
         }
         results = run_all(
             jobs,
-            _trials,
+            _hidden_errors,
             n_jobs=self.n_jobs,
-            checkpoint=self.checkpoint,
+            checkpoint=journal,
             callback=self.callback,
+            what="Loadings by visit",
         )
-        self.cv_results_ = pd.DataFrame([trial for result in results.values() for trial in result["trials"]])
-        self.errors_ = pd.concat(
-            [
-                error_table(part).assign(smoothness=value)
-                for value, part in self.cv_results_.groupby("smoothness")
-            ],
-            ignore_index=True,
+        if not results:
+            return pd.DataFrame(
+                {"smoothness": [CONSTANT], "error": np.nan, "difference": 0.0, "std_error": 0.0}
+            )
+        squares = sum(np.array(each["squares"]) for each in results.values())  # (1 + values, participants)
+        number = sum(each["count"] for each in results.values())
+        apart = squares - squares[squares.sum(axis=1).argmin()]
+        return pd.DataFrame(
+            {
+                "smoothness": [CONSTANT, *values],
+                "error": squares.sum(axis=1) / number,
+                "difference": apart.sum(axis=1) / number,
+                "std_error": apart.std(axis=1, ddof=1) * math.sqrt(apart.shape[1]) / number,
+            }
         )
-        best = self.errors_.loc[self.errors_.groupby(["n_components", "beta"])["error"].idxmin()]
-        best = best.sort_values(["n_components", "beta"], ignore_index=True)
-        self.n_components_, self.beta_ = choose(best, self.rule)
-        chosen = best[(best["n_components"] == self.n_components_) & (best["beta"] == self.beta_)]
-        self.smoothness_ = float(chosen["smoothness"].iloc[0])
-        model.set_params(n_components=self.n_components_, beta=self.beta_, smoothness=self.smoothness_)
-        solved = model.solve(statement)
-        self.best_estimator_ = model.keep(statement, solved)
-        return statement, solved
-
-    def _check(self) -> None:
-        for name in ("n_splits", "n_repeats"):
-            check_parameter(name, getattr(self, name))
-        if self.rule not in ("min", "one_se"):
-            raise parameter_error("rule", f"={self.rule!r} is not available here; choose 'min' or 'one_se'.")
-        for name, values, one in (
-            ("betas", self.betas, "beta"),
-            ("smoothness", self.smoothness, "smoothness"),
-        ):
-            if isinstance(values, str) or not np.size(values):
-                raise parameter_error(name, " must hold at least one number.", value=values)
-            for value in np.atleast_1d(values).tolist():
-                check_parameter(one, value)
-        if self.checkpoint is not None and self.random_state is None:
-            raise InputError(
-                "With a checkpoint, give a random_state, such as 0, so that folds are the same again."
-            )
-
-    def _plans(self, model: LongitudinalICQF, statement: VisitStatement, seed: int) -> dict[float, Plan]:
-        """The plan for each smoothness, all on the same folds."""
-        problem = statement.problem.with_beta(0.0)
-        folds = tuple(
-            folds_of(problem, n_splits=self.n_splits, rng=np.random.default_rng([seed, 0, repeat]))
-            for repeat in range(self.n_repeats)
-        )
-        betas = tuple(sorted({float(beta) for beta in np.atleast_1d(self.betas)}))
-        return {
-            value: Plan(
-                smoothed(problem, value),
-                folds,
-                betas,
-                "nndsvd",
-                self.search_tol,
-                model.max_iter,
-                seed=seed,
-                given=statement.stated.given,
-            )
-            for value in sorted({float(value) for value in np.atleast_1d(self.smoothness)})
-        }
-
-    def _numbers(self, statement: VisitStatement, seed: int) -> list[int]:
-        pooled = statement.problem.pooled()
-        if isinstance(self.n_components, str):
-            return first_candidates(pooled, suggested_count(pooled, seed))
-        numbers = sorted({int(k) for k in np.atleast_1d(self.n_components)})
-        highest = min(pooled.n, pooled.m)
-        if not numbers or numbers[0] < 1 or numbers[-1] > highest:
-            raise parameter_error(
-                "n_components",
-                f"={', '.join(map(str, numbers))} cannot be tried: each must lie between 1 and {highest}.",
-                value=numbers,
-            )
-        return numbers
 
 
-def _trials(plan: Plan, task: Task, smoothness: float) -> dict[str, Any]:
-    trials = run_task(plan, task)
+def _simplest(errors: pd.DataFrame) -> float:
+    """The strongest smoothness whose error is within one standard error of the lowest."""
+    return float(errors.loc[errors["difference"] <= errors["std_error"], "smoothness"].max())
+
+
+def _hidden_errors(
+    problem: Problem,
+    folds: Folds,
+    fold: int,
+    given: Array | None,
+    who: Array,
+    k: int,
+    values: Sequence[float],
+    max_iter: int,
+) -> dict[str, Any]:
+    """Squared errors of one fold by smoothness and participant, with constant loadings first."""
+    held_out = HeldOut(problem, folds.mask(fold, problem), given=given)
+    settings: dict[str, Any] = {"tol": tolerances.SEARCH, "max_iter": max_iter, "exact": False}
+    pooled = held_out.visible.pooled()
+    (same,) = run(pooled, Starts(pooled).make("nndsvd", k, np.random.default_rng([fold, k])), **settings)
+    factors = Factors(same.factors.scores, held_out.visible.spread(same.factors.loadings))
+    found = [factors]
+    for value in values:
+        (fit,) = run(smoothed(held_out.visible, value), found[-1], **settings)
+        found.append(fit.factors)
+    errors = [held_out.error(each).by_row for each in found]
     return {
-        "trials": [
-            {"smoothness": smoothness, **{name: getattr(trial, name) for name in COLUMNS}} for trial in trials
-        ]
+        "squares": [np.bincount(who, weights=each, minlength=int(who.max()) + 1).tolist() for each in errors],
+        "count": held_out.weight,
     }

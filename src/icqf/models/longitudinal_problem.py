@@ -1,4 +1,4 @@
-"""The problem of repeated visits: one row per participant and age bin, and smoothly changing loadings."""
+"""The problem of repeated visits: one row per visit, and loadings that differ little between bins."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ _solve_tridiagonal = get_lapack_funcs("ptsv", dtype=np.float64)
 
 
 def smoothed(problem: Problem, smoothness: float) -> Problem:
-    """The same problem with a penalty on change of loadings between bins, except for the intercept."""
+    """The same problem with a penalty on differences of loadings between neighbouring bins."""
     beta, bins = problem.penalty_of_loadings.beta, problem.observations.repeats
-    free = 0 if problem.intercept is None else problem.c - problem.intercept
-    return replace(problem, loading_penalty=Smooth(beta, smoothness, bins, free))
+    return replace(problem, loading_penalty=Smooth(beta, smoothness, bins))
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,11 @@ class Smooth(L1):
     """β ‖x‖₁ + ½ β₂ Σ (x_jt − x_j,t+1)²: penalises change of loadings between neighbouring age bins.
 
     The columns are (bin, item), all items of the first bin first. Sweeps update an item's loading in all bins
-    at once (`best_courses`); the last `free` rows (the intercept) are not penalised.
+    at once (`best_courses`).
     """
 
     smoothness: float = 0.0  # β₂
     bins: int = 1
-    free: int = 0
 
     name = "smooth"
     description = "an ℓ1 penalty and a penalty on change between neighbouring bins"
@@ -69,8 +67,7 @@ class Smooth(L1):
         return self.smoothness == 0
 
     def value(self, x: Array, weights: Array | None = None, *, scale: float = 1.0) -> float:
-        drawn = x[: len(x) - self.free]
-        bends = float((np.diff(self._courses(drawn), axis=-1) ** 2).sum(dtype=np.float64))
+        bends = float((np.diff(self._courses(x), axis=-1) ** 2).sum(dtype=np.float64))
         return super().value(x, weights, scale=scale) + 0.5 * self.smoothness * scale * bends
 
     def sweep(self, x: Any, G: Any, P: Any, top: Any, *, scale: float, sweeps: int, xp: Any = None) -> Any:
@@ -78,8 +75,7 @@ class Smooth(L1):
             return super().sweep(x, G, P, top, scale=scale, sweeps=sweeps, xp=xp)
         for _ in range(sweeps):
             for r, row in enumerate(x):
-                kappa = self._kappa(r, len(x), scale)
-                self._move(row, G[r, r], P[r] - G[r] @ x + G[r, r] * row, top, kappa, scale)
+                self._move(row, G[r, r], P[r] - G[r] @ x + G[r, r] * row, top, scale)
         return x
 
     def sweep_each(
@@ -89,8 +85,8 @@ class Smooth(L1):
             return super().sweep_each(x, gradient, G, top, scale=scale, sweeps=sweeps, xp=xp)
         for _ in range(sweeps):
             for r, row in enumerate(x):
-                before, kappa = row.copy(), self._kappa(r, len(x), scale)
-                self._move(row, G[r, r], G[r, r] * row - gradient[r], top, kappa, scale)
+                before = row.copy()
+                self._move(row, G[r, r], G[r, r] * row - gradient[r], top, scale)
                 gradient = gradient + G[r] * (row - before)
         return x
 
@@ -101,8 +97,6 @@ class Smooth(L1):
         for here, there in ((slice(1, None), slice(None, -1)), (slice(None, -1), slice(1, None))):
             count[..., here] += 1
             total[..., here] += courses[..., there]
-        penalised = len(x) - self.free
-        count[penalised:], total[penalised:] = 0, 0
         return np.stack([self._columns(count), self._columns(total)], axis=-1)
 
     def coordinate(self, h: Array, p: Array, context: Array, *, scale: float) -> Array:
@@ -128,11 +122,9 @@ class Smooth(L1):
             s = s - (s**3 - q * s - d) / np.maximum(3 * s**2 - q, 1e-300)
         return s
 
-    def _kappa(self, r: int, n_rows: int, scale: float) -> float:
-        return self.smoothness * scale if r < n_rows - self.free else 0.0
-
-    def _move(self, row: Array, h: Any, p: Array, top: Any, kappa: float, scale: float) -> None:
+    def _move(self, row: Array, h: Any, p: Array, top: Any, scale: float) -> None:
         """Move one row of loadings (m,) to its best courses, in place."""
+        kappa = self.smoothness * scale
         p = self._courses(p) - self.beta * scale
         h = h if np.ndim(h) == 0 else self._courses(h)
         ceiling = None if top is None else self._courses(np.broadcast_to(top, row.shape))
@@ -193,23 +185,21 @@ def _sum_of_neighbours(x: Array) -> Array:
 
 
 _BLOCK_ROWS = 2048
-_BLOCK_CELLS = 2**19  # the table is wide, so blocks have fewer participants
-_NOBODY = np.zeros(0, dtype=np.intp)
+_BLOCK_CELLS = 2**19  # the table is wide, so blocks have fewer visits
+_NONE = np.zeros(0, dtype=np.intp)
 FEWEST_LINKED = 10  # participants seen in two bins or more
 MAX_WEIGHT = 4.0  # highest weight for non-response
 
 
 @dataclass(frozen=True)
 class VisitObservations(Observations):
-    """Answers of visits, with (age bin, item) as columns; a participant has those of the bins seen.
+    """Answers of visits, with (age bin, item) as columns; a visit has those of its bin.
 
-    Participants × bins × items is mostly empty, so each block of participants is expanded only while it is
-    processed. `answers` and `hidden` have one row per visit and one column per item; design and weights have
-    one row per participant; `scale` has one entry per column, the same in every bin.
+    Visits × bins × items is mostly empty, so each block of visits is expanded only while it is processed.
+    `answers` and `hidden` have one column per item; `scale` has one entry per column, the same in every bin.
     """
 
-    participant: Array = field(default_factory=lambda: _NOBODY)  # (V,) in order; everybody has a visit
-    bin: Array = field(default_factory=lambda: _NOBODY)  # (V,)
+    bin: Array = field(default_factory=lambda: _NONE)  # (V,)
     bins: int = 1
 
     @property
@@ -225,74 +215,35 @@ class VisitObservations(Observations):
         """Number of items, each a column in every bin."""
         return int(self.answers.shape[1])
 
-    @cached_property
-    def _first_visits(self) -> Array:
-        """Where each participant's visits begin, and where the last one's end (n + 1,)."""
-        return np.searchsorted(self.participant, np.arange(self.n + 1))
-
-    def take(self, rows: Array) -> Observations:
-        rows = np.asarray(rows)
-        counts = np.diff(self._first_visits)[rows]
-        into = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        visits = np.repeat(self._first_visits[rows], counts) + into
-        return self._of_participants(
-            rows, visits, participant=np.repeat(np.arange(len(rows)), counts), bin=self.bin[visits]
-        )
-
-    def _part(self, rows: slice) -> Observations:
-        return self.take(np.arange(rows.start, rows.stop))
-
-    def of_visits(self, participants: Array, visits: Array) -> VisitObservations:
-        """Only these visits (V,), which are those of these participants (n,)."""
-        place = np.cumsum(participants) - 1
-        return replace(
-            self,
-            answers=self.answers[visits],
-            hidden=None if self.hidden is None else self.hidden[visits],
-            design=np.ascontiguousarray(self.design[:, participants]),
-            weights=None if self.weights is None else self.weights[participants],
-            participant=place[self.participant[visits]],
-            bin=self.bin[visits],
-        )
-
-    def shuffled(self, rng: np.random.Generator) -> VisitObservations:
-        """With each participant's visits shuffled over the bins that the participant was seen in."""
-        order = np.lexsort((rng.random(len(self.participant)), self.participant))
-        hidden = None if self.hidden is None else self.hidden[order]
-        return replace(self, answers=self.answers[order], hidden=hidden)
+    def _of_participants(self, rows: Array | slice, stored: Array | slice, **others: Any) -> Observations:
+        return super()._of_participants(rows, stored, bin=self.bin[stored], **others)
 
     def laid_out(self, by_row: Array, column: Array) -> Array:
-        own = column.reshape(self.bins, self.n_items)[self.bin]
-        return np.take_along_axis(by_row[self.participant], own, axis=1)
+        return np.take_along_axis(by_row, column.reshape(self.bins, self.n_items)[self.bin], axis=1)
 
     def cells(self, mask: Array) -> tuple[Array, Array, Array]:
         visits, items, answers = super().cells(mask)
-        return self.participant[visits], self.bin[visits] * self.n_items + items, answers
+        return visits, self.bin[visits] * self.n_items + items, answers
 
     def pooled(self) -> Observations:
-        """Each participant's mean answer to each item over the visits."""
+        """The same visits, with one column per item."""
         return self._pooled
 
     @cached_property
     def _pooled(self) -> Observations:
-        seen, first = self.observed, self._first_visits[:-1]
-        count = np.add.reduceat(seen, first, axis=0, dtype=np.float64)
-        total = np.add.reduceat(np.where(seen, self.answers, 0), first, axis=0, dtype=np.float64)
-        means = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
         scale = None if self.scale is None else self.scale[: self.n_items]
-        return Observations(means, self.design, self.weights, scale=scale, dtype=self.dtype)
+        return Observations(self.answers, self.design, self.weights, self.hidden, scale, self.dtype)
 
     @property
     def _rows_at_once(self) -> int:
         return min(_BLOCK_ROWS, max(1, _BLOCK_CELLS // self.m))
 
     def _table(self, rows: slice) -> tuple[Array, Array]:
-        visits = slice(*self._first_visits[[rows.start, rows.stop]])
-        shape = (rows.stop - rows.start, self.bins, self.n_items)
+        own, own_observed = super()._table(rows)
+        shape = (len(own), self.bins, self.n_items)
         raw, observed = np.full(shape, -1, dtype=self.answers.dtype), np.zeros(shape, dtype=bool)
-        at = self.participant[visits] - rows.start, self.bin[visits]
-        raw[at] = self.answers[visits]
-        observed[at] = raw[at] >= 0 if self.hidden is None else (raw[at] >= 0) & ~self.hidden[visits]
+        at = np.arange(len(own)), self.bin[rows]
+        raw[at], observed[at] = own, own_observed
         return raw.reshape(len(raw), -1), observed.reshape(len(raw), -1)
 
 
@@ -317,11 +268,6 @@ class VisitRows:
     def filled(self) -> Array:
         """Visits (V,) with answers."""
         return observed_rows(self.answers)
-
-    @property
-    def answered(self) -> Array:
-        """Participants (n,) with answers."""
-        return np.bincount(self.participant, weights=self.filled, minlength=len(self.names)) > 0
 
 
 def arrange(model: Any, table: VisitTable, bins: AgeBins, *, within_bin: str) -> VisitRows:
@@ -407,16 +353,27 @@ def gap_table(arranged: VisitRows, bins: AgeBins) -> pd.DataFrame:
 class VisitStatement:
     """The problem of a longitudinal fit, with what was learned about the table."""
 
-    stated: StatedProblem  # of the (bin, item) columns; its participants are those of `names`
+    stated: StatedProblem  # of the (bin, item) columns; its rows are those of `visits`
     bins: AgeBins
     items: tuple[str, ...]
-    names: pd.Index  # (n,), all participants of the table
+    visits: pd.MultiIndex  # participant and bin of all visits of the table
     gaps: pd.DataFrame  # see `gap_table`
     codebook: StoredCodebook
 
     @property
     def problem(self) -> Problem:
         return self.stated.problem
+
+    @property
+    def participants(self) -> Array:
+        """Number of the participant of each visit of the problem (V,)."""
+        return np.asarray(self.visits.codes[0])[self.stated.kept]
+
+    @property
+    def pooled(self) -> StatedProblem:
+        """The problem with one column per item, whose loadings are those of every bin."""
+        p, stated = len(self.items), self.stated
+        return replace(stated, problem=stated.problem.pooled(), items=self.items, ranges=stated.ranges[:p])
 
 
 class Visits(Source):
@@ -454,8 +411,15 @@ class Visits(Source):
     def _arrange(self, table: VisitTable, bins: AgeBins) -> VisitRows:
         self.bins, self.repeats = bins, len(bins)
         self.arranged = arranged = arrange(self._model, table, bins, within_bin=self._model.within_bin)
-        self.items, self.rows, self.size = arranged.items, list(arranged.names), arranged.answers.size
-        self.confounds = table.confounds_of(arranged.first)
+        self.items, self.size = arranged.items, arranged.answers.size
+        who, labels = arranged.names[arranged.participant], np.array(bins.labels, dtype=object)
+        self.rows = list(who)
+        self.visits = pd.MultiIndex.from_arrays(
+            [pd.Categorical(who, arranged.names), labels[arranged.bin]],
+            names=[table.participant_name, table.age_name],
+        )
+        confounds = table.confounds_of(arranged.first)
+        self.confounds = None if confounds is None else confounds.iloc[arranged.participant]
         return arranged
 
     def check(self, ranges: Array) -> Array:
@@ -463,22 +427,19 @@ class Visits(Source):
         check_ranges(arranged.answers, ranges, self.items, arranged.names[arranged.participant])
         if arranged.combined and self.learned is None:
             _warn_of_combined(arranged, self._model.within_bin)
-        return arranged.answered
+        return arranged.filled
 
     def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
         arranged = self.arranged
         if self._model.weigh_nonresponse and self.learned is None:
             weights = _nonresponse_weights(arranged)
-        filled, answered = arranged.filled, arranged.answered
-        self.given = None if self.given is None else self.given[filled]
-        place = np.cumsum(answered) - 1
+        self.given = None if self.given is None else self.given[kept]
         self.observations = VisitObservations(
-            working_matrix(arranged.answers, learned.ranges, learned.dtype)[filled],
-            np.ascontiguousarray(design[answered].T),
-            None if weights is None else weights[answered],
+            working_matrix(arranged.answers, learned.ranges, learned.dtype)[kept],
+            np.ascontiguousarray(design[kept].T),
+            None if weights is None else weights[kept],
             dtype=learned.dtype,
-            participant=place[arranged.participant[filled]],
-            bin=arranged.bin[filled],
+            bin=arranged.bin[kept],
             bins=len(self.bins),
         )
 
@@ -491,12 +452,12 @@ class Visits(Source):
         refuse_few_answers(gone[None], self.items, limit=limit)
 
     def drop_emptied(self, number: int) -> Array | None:
-        visits = self.observations
-        filled = np.asarray(visits.observed.any(axis=1))
-        answered = np.bincount(visits.participant, weights=filled, minlength=visits.n) > 0
-        self.observations = visits.of_visits(answered, filled)
-        self.given = None if self.given is None else self.given[filled]
-        return ~answered
+        if not number:
+            return None
+        emptied = ~np.asarray(self.observations.observed.any(axis=1))
+        self.observations = self.observations.take(np.flatnonzero(~emptied))
+        self.given = None if self.given is None else self.given[~emptied]
+        return emptied
 
     def statement(self, stated: StatedProblem) -> VisitStatement:
         """The statement of a longitudinal fit, with a warning about items that nobody answered in a bin."""
@@ -511,8 +472,7 @@ class Visits(Source):
             warnings.warn(
                 InputWarning(
                     f"{counted(len(empty), 'item')} without answers in a bin "
-                    f"({listed(dict.fromkeys(empty))}): their loadings there follow from the neighbouring "
-                    "bins.",
+                    f"({listed(dict.fromkeys(empty))}): their loadings there follow from the other bins.",
                     code="empty-columns",
                 ),
                 stacklevel=4,
@@ -520,8 +480,7 @@ class Visits(Source):
         table, arranged = self._table, self.arranged
         codebook = StoredCodebook(table.items, table.participant_name, table.confound_items)
         gaps = gap_table(arranged, self.bins)
-        stated = replace(stated, problem=smoothed(stated.problem, float(self._model.smoothness)))
-        return VisitStatement(stated, self.bins, tuple(self.items), arranged.names, gaps, codebook)
+        return VisitStatement(stated, self.bins, tuple(self.items), self.visits, gaps, codebook)
 
 
 class NewVisits(Visits):
@@ -585,8 +544,5 @@ def _warn_of_combined(arranged: VisitRows, within_bin: str) -> None:
 
 
 def _nonresponse_weights(arranged: VisitRows) -> Array:
-    """Weights (n,): items asked over items answered, at the visits that took place."""
-    n, p = len(arranged.names), len(arranged.items)
-    n_given = np.bincount(arranged.participant, weights=arranged.n_given, minlength=n)
-    n_asked = np.bincount(arranged.participant, minlength=n) * float(p)
-    return np.minimum(n_asked / np.maximum(n_given, 1.0), MAX_WEIGHT)
+    """Weight of each visit (V,): items asked over items answered."""
+    return np.minimum(len(arranged.items) / np.maximum(arranged.n_given, 1.0), MAX_WEIGHT)

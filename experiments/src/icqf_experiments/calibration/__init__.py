@@ -28,6 +28,7 @@ from icqf_experiments.calibration.planning import ANSWERS, MODEL
 from icqf_experiments.calibration.replication import REPLICATION
 from icqf_experiments.calibration.short_forms import SHORT_FORMS
 from icqf_experiments.calibration.starts import SETTLED, STARTS
+from icqf_experiments.calibration.visits import VISITS
 
 STATEMENTS: Mapping[str, Statement] = {
     each.name: each
@@ -42,5 +43,6 @@ STATEMENTS: Mapping[str, Statement] = {
         INTERVALS,
         SHORT_FORMS,
         BATTERIES,
+        VISITS,
     )
 }
