@@ -47,7 +47,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "bfi": ["fit", "bfi.csv", "--n-components", "4-6", "--reverse", "auto", "--bootstrap", "20"],
         "meta": ["meta", "battery", "--n-components", "2", "--n-meta", "1-3"],
         "visits": [
-            *("longitudinal", "visits.csv", "--n-components", "2", "--smoothness", "0", "1"),
+            *("longitudinal", "visits.csv", "--n-components", "2", "--smoothness", "1", "10"),
             *("--bootstrap", "10", "--permutations", "19"),
         ],
         "groups": [

@@ -111,7 +111,7 @@ PARAMETERS: dict[str, Kind] = {
     "n_components": Number(least=1, whole=True, or_else=(None,)),
     "beta": Number(least=0.0, most=LARGEST),
     "loading_beta": Number(least=0.0, most=LARGEST, or_else=(None,)),
-    "smoothness": Number(least=0.0, most=LARGEST),
+    "smoothness": Number(least=0.0, most=math.inf),
     "item_weight": OneOf(("range", "variance", None)),
     "intercept": Flag(),
     "n_init": Number(least=1, whole=True, or_else=("auto",)),
@@ -272,7 +272,7 @@ def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
     for part in parts_of(value):
         number = _number(part)
         given = part if number is None or not isinstance(part, str) else number
-        check_parameter(name, given, {name: PARAMETERS["beta"]})
+        check_parameter(name, given, {name: PARAMETERS[name]})
         strengths.add(float(part))
     if not strengths:
         raise ValueError("one number or several")

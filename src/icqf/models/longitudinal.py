@@ -152,7 +152,7 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     )
     model.model_, model.bins_, model.items_, model.codebook_ = inner, bins, items, stored.codebook
     model.gaps_ = pd.DataFrame(own["gaps"], index=pd.Index(bins.labels, name="bin"))
-    _check_smoothness(model.smoothness)
+    check_parameter("smoothness", model.smoothness)
     for name in ("binning", "within_bin", "weigh_nonresponse"):
         check_parameter(name, getattr(model, name))
     names = (model.participant, model.age, *model.confounds)
@@ -167,11 +167,6 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
         raise ValueError("its description of visits is not valid")
     check_description(described_visits(model), stored)
     return model
-
-
-def _check_smoothness(value: Any) -> None:
-    if value != CONSTANT:
-        check_parameter("smoothness", value)
 
 
 def _score_table(scores: Array, visits: pd.MultiIndex, columns: Array) -> pd.DataFrame:
@@ -354,7 +349,7 @@ smallest_category, random_state, callback
     def state(self, X: Any) -> VisitStatement:
         """Check parameters and data and state the problem, for any number of factors, β and smoothness."""
         check_parameters(self.plain())
-        _check_smoothness(self.smoothness)
+        check_parameter("smoothness", self.smoothness)
         if isinstance(self.item_weight, str) and self.item_weight == "variance":
             raise parameter_error(
                 "item_weight",
@@ -768,7 +763,7 @@ class LongitudinalICQFCV(BaseEstimator):
             return pd.DataFrame(
                 {"smoothness": [CONSTANT], "error": np.nan, "difference": 0.0, "std_error": 0.0}
             )
-        squares = sum(np.array(each["squares"]) for each in results.values())  # (1 + values, participants)
+        squares = np.sum([each["squares"] for each in results.values()], axis=0)  # (1 + values, participants)
         number = sum(each["count"] for each in results.values())
         apart = squares - squares[squares.sum(axis=1).argmin()]
         return pd.DataFrame(

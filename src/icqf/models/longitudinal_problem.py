@@ -380,7 +380,6 @@ class Visits(Source):
     """A table of visits, arranged by participants and bins."""
 
     named = True
-    observations: VisitObservations
 
     def __init__(self, model: LongitudinalICQF, X: Any) -> None:
         table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
@@ -461,13 +460,8 @@ class Visits(Source):
 
     def statement(self, stated: StatedProblem) -> VisitStatement:
         """The statement of a longitudinal fit, with a warning about items that nobody answered in a bin."""
-        observed = self.observations.observed
-        empty = [
-            name
-            for t in range(len(self.bins))
-            for name, any_ in zip(self.items, observed[self.observations.bin == t].any(axis=0), strict=True)
-            if not any_
-        ]
+        counts = self.observations.answer_counts().reshape(len(self.bins), -1)
+        empty = [self.items[j] for j in np.nonzero(counts == 0)[1]]
         if empty:
             warnings.warn(
                 InputWarning(

@@ -11,6 +11,7 @@ from .loadings import top_items as top_items
 from .loadings import triptych as triptych
 from .participants import missingness_map as missingness_map
 from .participants import score_correlations as score_correlations
+from .participants import score_courses as score_courses
 from .participants import score_distributions as score_distributions
 from .participants import score_histograms as score_histograms
 from .search import convergence as convergence

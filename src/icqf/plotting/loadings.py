@@ -506,7 +506,7 @@ def loading_courses(
     last = own["age"].max()
     for (item, end), place in zip(ends.items(), _spread_out(list(ends.values()), 0.055 * high), strict=True):
         colour = SERIES[shown.index(item) % len(SERIES)]
-        label = shortened(_label(item, items), 40) + (" *" if item in moved else "")
+        label = shortened(label_of(item, items), 40) + (" *" if item in moved else "")
         ax.annotate(
             label, (last, end), (1.02, place / (1.04 * high)), xycoords="data", textcoords="axes fraction",
             fontsize=8.5, va="center", color=ink(), annotation_clip=False,
@@ -542,7 +542,8 @@ def _changing_items(changes: pd.DataFrame | None, factor: str) -> set[str]:
     return {str(item) for item in own.index[own["changes"].to_numpy(bool)]}
 
 
-def _label(item: str, items: pd.DataFrame | None) -> str:
+def label_of(item: str, items: pd.DataFrame | None) -> str:
+    """Wording of an item of a codebook, or its name."""
     if items is None or item not in items.index:
         return item
     return item_label(item, str(items.loc[item, "wording"]), bool(items.loc[item, "reverse"]))

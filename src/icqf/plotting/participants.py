@@ -12,6 +12,8 @@ from icqf.errors import InputError
 from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.plotting.style import (
     FACTOR,
+    MARKERS,
+    SERIES,
     Names,
     axes_or_new,
     correlation_cells,
@@ -21,6 +23,7 @@ from icqf.plotting.style import (
     hide_frame,
     ink,
     muted,
+    require_columns,
 )
 
 if TYPE_CHECKING:
@@ -194,4 +197,58 @@ def missingness_map(answers: Any, *, items: pd.DataFrame | None = None, ax: Axes
     ax.set_ylabel("participants, most missing first")
     ax.set_title(f"{missing.mean():.1%} of the answers are missing", loc="left")
     hide_frame(ax, keep=())
+    return ax
+
+
+def score_courses(
+    table: pd.DataFrame,
+    *,
+    places: Any = None,
+    names: Names = None,
+    age: str = "visit",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw each factor's scores over the visits: the mean, and a band.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per factor and bin: ``factor``, ``bin``, ``mean``, and the ends of the band, ``low`` and
+        ``high``.
+    places : sequence of float, optional
+        Position of each bin on the axis; by default one after the other.
+    names : sequence or mapping, optional
+        Names of the factors.
+    age : str
+        Label of the axis.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import score_courses
+    >>> table = pd.DataFrame({"factor": "factor1", "bin": ["0", "6"], "mean": [0.5, 0.3],
+    ...                       "low": [0.2, 0.1], "high": [0.7, 0.4]})
+    >>> score_courses(table).get_xlabel()
+    'visit'
+    """
+    require_columns(table, ("factor", "bin", "mean", "low", "high"), "table", "mean scores by visit")
+    ax = axes_or_new(ax, size=(7.2, 3.6))
+    bins = list(dict.fromkeys(table["bin"]))
+    x = np.arange(len(bins), dtype=float) if places is None else np.asarray(places, dtype=float)
+    factors = list(dict.fromkeys(table["factor"]))
+    step = 0.012 * max(float(np.ptp(x)), 1.0)  # so that bands of several factors do not hide each other
+    for at, (factor, label) in enumerate(zip(factors, factor_names(factors, names), strict=True)):
+        own = table[table["factor"] == factor].set_index("bin").loc[bins]
+        colour, moved = SERIES[at % len(SERIES)], x + step * (at - (len(factors) - 1) / 2)
+        ax.fill_between(moved, own["low"], own["high"], color=colour, alpha=0.12, linewidth=0)
+        ax.plot(
+            moved, own["mean"], color=colour, marker=MARKERS[at % len(MARKERS)], markersize=5, label=label
+        )
+    ax.set_xticks(x, bins)
+    ax.set_ylim(0, max(1.0, float(table["high"].max())))
+    ax.set_xlabel(age)
+    ax.set_ylabel("Score")
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    hide_frame(ax)
     return ax

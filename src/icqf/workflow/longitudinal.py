@@ -1,11 +1,11 @@
-"""A study of repeated visits: read, choose, fit, test for change with age, and write the results."""
+"""A study of repeated visits: read, choose, fit, ask whether the factors stay the same, write the results."""
 
 from __future__ import annotations
 
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,17 +24,12 @@ from icqf.io.readers.table import Table, require_column
 from icqf.io.readers.visit_columns import visit_columns
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
-from icqf.models.longitudinal import (
-    BETAS,
-    SMOOTHNESS,
-    AgeChanges,
-    LongitudinalICQF,
-    LongitudinalICQFCV,
-    age_changes,
-)
-from icqf.plotting.loadings import loading_courses
+from icqf.models.loading_changes import LoadingChanges
+from icqf.models.longitudinal import CONSTANT, SAME, SMOOTHNESS, LongitudinalICQF, LongitudinalICQFCV
+from icqf.plotting.loadings import label_of, loading_courses
+from icqf.plotting.participants import score_courses
 from icqf.plotting.style import default_settings
-from icqf.report.blocks import Block, Bullets, Grid, Picture, Section
+from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
 from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.fit import anonymous, run_provenance, user_warnings
 from icqf.workflow.naming import DECIMALS
@@ -42,7 +37,7 @@ from icqf.workflow.options import LongitudinalOptions, as_options
 from icqf.workflow.read import study_of
 from icqf.workflow.results_folder import write_folder
 
-FOCUSED = 0.6  # share of a factor's squared loadings in one bin
+STRONGEST = 8  # items of a factor in the table of constant loadings
 _GAPS = {
     "bin": "Bin",
     "seen": "Seen",
@@ -66,39 +61,67 @@ def gap_sentence(gaps: pd.DataFrame) -> str:
 
 
 def choice_sentence(fit: VisitsFit) -> str:
-    """Return the choice, and what it implies about age."""
-    model, search = fit.model, fit.search
-    k = len(model.model_.components_)
-    chosen = f"{counted(k, 'factor')}, beta {model.beta:g}, smoothness {model.smoothness:g}"
-    if search is None:
-        return f"Fitted with your settings: {chosen}."
-    text = f"Chosen by cross-validation: {chosen}."
-    table = search.errors_
-    own = table[(table["n_components"] == k) & (table["beta"] == model.beta)].sort_values("smoothness")
-    if len(own) > 1:
-        pairs = zip(own["smoothness"], own["error"], strict=True)
-        errors = ", ".join(f"{value:g}: {error:.4g}" for value, error in pairs)
-        text += f" Error on hidden answers by smoothness: {errors}."
-        if model.smoothness == own["smoothness"].max():
-            text += " The strongest predicts best: letting loadings change with age does not help."
-        elif model.smoothness == 0:
-            text += " Independent bins predict best; narrower ones may do better still."
-    return text
+    """Return the number of factors and the penalty, and by what they were chosen."""
+    k = len(fit.model.model_.components_)
+    chosen = f"{counted(k, 'factor')}, beta {fit.model.beta:g}"
+    if fit.search is None:
+        same = fit.model.smoothness == CONSTANT
+        how = "the same loadings at every visit" if same else f"smoothness {fit.model.smoothness:g}"
+        return f"Fitted with your settings: {chosen}, {how}."
+    return f"Chosen by cross-validation: {chosen}."
 
 
-def focus_sentences(fit: VisitsFit) -> list[str]:
-    """Name the factors concentrated in one bin."""
+def answer_sentences(fit: VisitsFit) -> list[str]:
+    """Answer first whether the factors are the same at every visit, then say what that rests on."""
+    model, search, changes = fit.model, fit.search, fit.changes
+    if model.smoothness == CONSTANT:
+        if search is None:
+            return ["The factors were set to be the same at every visit.", *_tested(changes)]
+        return ["The factors are the same at every visit: one set of loadings serves all.", *_why_same(fit)]
+    same = model.same_factors_
+    others = same[~same["same"]]
+    if len(others):
+        text = [
+            "The factors are not the same ones at every visit, so differences between their scores at different "
+            "visits are not change."
+        ]
+        for factor, row in others.iterrows():
+            like = f"{factor} of {model.age} {row['first']}"
+            text.append(
+                f"The loadings of {like} resemble those of {row['matches']} at {row['second']} more than its own."
+                if row["matches"] != factor
+                else f"{like} and of {row['second']} have a congruence of only {row['congruence']:.2f} (one "
+                f"factor: at least {SAME})."
+            )
+        text.append("Fit the visits separately (icqf fit --visit), or only those at which the factors agree.")
+        return text
+    text = ["The factors are the same ones at every visit, but some items weigh differently in them."]
+    if search is not None:
+        gain = search.smoothness_errors_.set_index("smoothness")["error"]
+        better = 1 - gain[model.smoothness] / gain[CONSTANT]
+        text.append(f"Letting the loadings differ reduces the error on hidden answers by {better:.1%}.")
+    return [*text, *_tested(changes)]
+
+
+def _why_same(fit: VisitsFit) -> list[str]:
+    search = fit.search
+    if search is None or len(search.smoothness_errors_) == 1:
+        return []
+    if search.changes_ is None:
+        return ["Letting the loadings differ between visits does not predict hidden answers better."]
     return [
-        f"{factor} is concentrated in one bin ({shares.idxmax()}: {shares.max():.0%}): it describes "
-        f"participants at that {fit.model.age}, not something lasting. A stronger smoothness "
-        "finds what lasts."
-        for factor, shares in fit.model.focus_.iterrows()
-        if shares.max() > FOCUSED
+        "Letting the loadings differ between visits predicts hidden answers a little better, but they differ no "
+        "more than by chance between visits with the same scores "
+        f"(smallest q = {search.changes_.factors['q'].min():.2f})."
     ]
 
 
+def _tested(changes: LoadingChanges | None) -> list[str]:
+    return [] if changes is None else changes.sentences()
+
+
 def visit_page(fit: VisitsFit) -> Document:
-    """Return the page: what was analysed, what is missing and why, and each factor's course over age."""
+    """Return the page: are the factors the same, what they are, how scores run, and who was seen."""
     gaps = fit.model.gaps_.reset_index()
     rows = [[str(row[name]) for name in _GAPS] for row in gaps.to_dict("records")]
     seen = Grid(
@@ -107,56 +130,133 @@ def visit_page(fit: VisitsFit) -> Document:
         rows,
     )
     sections = [
-        Section(
-            "Visits and answers",
-            [
-                seen,
-                " ".join([choice_sentence(fit), *focus_sentences(fit)]),
-                "Every participant has one score per factor, from 0 to 1, for all visits together. A loading "
-                "is what a factor adds to an item's answer at an age, on the item's own range.",
-            ],
-        ),
-        *_changes_section(fit),
-        _courses_section(fit),
+        _same_section(fit),
+        _scores_section(fit),
+        _loadings_section(fit),
+        Section("Visits and answers", [choice_sentence(fit), seen]),
     ]
     notes = [*fit.study.questionnaire.notes, *(str(each) for each in fit.warnings)]
     if notes:
         sections.append(Section("Notes", [Bullets(notes)]))
-    title = f"{fit.study.title or 'Visits'}: loadings over {fit.model.age}"
+    title = f"{fit.study.title or 'Visits'}: factors over {fit.model.age}"
     return Document(title, [gap_sentence(fit.model.gaps_)], sections, footer=made_by("icqf longitudinal"))
 
 
-def _changes_section(fit: VisitsFit) -> list[Section]:
-    if fit.changes is None:
-        return []
-    method = (
-        f"Each participant's visits were shuffled over the ages seen {fit.changes.n_permutations} times. q "
-        "is the p-value corrected for the number of factors (Benjamini–Hochberg); a change counts if q is at "
-        "most 0.05. The same holds for items. If all loadings of a factor rise or fall in proportion, the "
-        "participants may have more or less of it: answers cannot distinguish the two."
-    )
-    return [Section("Do the loadings change with age?", [method, Bullets(str(fit.changes).splitlines())])]
+def _same_section(fit: VisitsFit) -> Section:
+    answer, *reasons = answer_sentences(fit)
+    parts: list[Block] = [Prose([Span(answer, "strong")])]
+    if reasons:
+        parts.append(Bullets(reasons))
+    search = fit.search
+    if search is not None and len(search.smoothness_errors_) > 1:
+        rows = [
+            [
+                "the same loadings at every visit"
+                if row["smoothness"] == CONSTANT
+                else f"{row['smoothness']:g}",
+                f"{row['error']:.4f}",
+                f"{row['difference']:.4f}",
+                f"{row['std_error']:.4f}",
+            ]
+            for row in search.smoothness_errors_.to_dict("records")
+        ]
+        head = ["Smoothness", "Error on hidden answers", "Above the best", "Standard error of that"]
+        parts.append(Grid("The same loadings, or ones that may differ", head, rows))
+        parts.append(
+            "The smaller the smoothness, the more loadings may differ between neighbouring visits. The first line "
+            "within one standard error of the best is taken."
+        )
+    if fit.changes is not None:
+        parts.append(
+            "q judges the hypothesis that participants with the same scores answer a factor's items in the same "
+            "way at every visit, corrected for the number of factors (Benjamini–Hochberg). It was computed by "
+            f"exchanging visits with similar scores {fit.changes.n_permutations} times; higher or lower scores at "
+            "some visits do not count against it."
+        )
+    return Section("Are these the same factors at every visit?", parts)
 
 
 @default_settings()
-def _courses_section(fit: VisitsFit) -> Section:
-    band = "Bands are 95 % intervals from resampled participants." if "low" in fit.courses else ""
-    star = "Items with a star change with age individually." if fit.changes is not None else ""
-    legend = " ".join(part for part in (band, star) if part)
-    parts: list[Block] = [legend] if legend else []
+def _scores_section(fit: VisitsFit) -> Section:
+    model = fit.model
+    comparable = bool(model.same_factors_["same"].all())
+    text = (
+        "Every participant has scores at every visit, from 0 to 1 (scores.csv, one row per participant and "
+        "visit)."
+    )
+    if not comparable:
+        return Section(
+            "Scores over the visits",
+            [text, "They are not drawn over time, because the factors are not the same ones at every visit."],
+        )
+    table = score_summary(fit.scores, model.bins_.labels)
+    names = fit.options.names or None
+    ax = score_courses(table, places=model.bins_.places, names=names, age=model.age)
+    figure = Picture(
+        "courses",
+        cast(Figure, ax.figure),
+        "Scores at each visit: mean, and the middle half of the participants (band)",
+    )
+    head = ["Factor", *(str(label) for label in model.bins_.labels)]
+    rows = [
+        [str(factor), *(f"{mean:.2f} ({sd:.2f})" for mean, sd in zip(own["mean"], own["sd"], strict=True))]
+        for factor, own in table.groupby("factor", sort=False)
+    ]
+    parts: list[Block] = [text, figure, Grid("Mean score (standard deviation) by visit", head, rows)]
+    if model.smoothness != CONSTANT:
+        parts.append("Loadings differ between visits: compare scores of different visits with caution.")
+    return Section("Scores over the visits", parts)
+
+
+def score_summary(scores: pd.DataFrame, bins: Sequence[str]) -> pd.DataFrame:
+    """Return one row per factor and bin: n, mean, sd and quartiles of the scores."""
+    rows = []
+    for factor in scores.columns:
+        for label in bins:
+            own = scores.loc[scores.index.get_level_values(1) == label, factor].dropna()
+            low, high = own.quantile([0.25, 0.75])
+            rows.append((str(factor), label, len(own), own.mean(), own.std(), low, high))
+    return pd.DataFrame(rows, columns=["factor", "bin", "n", "mean", "sd", "low", "high"])
+
+
+@default_settings()
+def _loadings_section(fit: VisitsFit) -> Section:
+    text = (
+        "A loading is what a factor adds to an item's answer at the highest score, on the item's own range."
+    )
+    if "low" in fit.courses:
+        text += " Intervals of 95 % are from resampled participants."
+    if fit.model.smoothness != CONSTANT and fit.changes is not None:
+        text += " Items with a star differ between visits individually."
+    parts: list[Block] = [text]
+    items = fit.study.questionnaire.item_table()
+    if fit.model.smoothness == CONSTANT:
+        first = fit.courses[fit.courses["bin"] == fit.model.bins_.labels[0]]
+        for factor, own in first.groupby("factor", sort=False):
+            strongest = own[own["loading"] > 0].nlargest(STRONGEST, "loading")
+            rows = [
+                [label_of(str(row["item"]), items), _loading(row)] for row in strongest.to_dict("records")
+            ]
+            parts.append(Grid(f"{factor}: strongest items", ["Item", "Loading"], rows))
+        return Section("Loadings", parts)
     for factor in map(str, fit.model.get_feature_names_out()):
         ax = loading_courses(
             fit.courses,
             factor,
             ranges=fit.model.item_range_,
-            items=fit.study.questionnaire.item_table(),
+            items=items,
             changes=None if fit.changes is None else fit.changes.items,
             names=fit.options.names or None,
             age=fit.model.age,
         )
         caption = f"Loadings of the strongest items of {factor} over {fit.model.age}"
         parts.append(Picture(factor, cast(Figure, ax.figure), caption))
-    return Section("Loadings over age", parts)
+    return Section("Loadings by visit", parts)
+
+
+def _loading(row: Mapping[Any, Any]) -> str:
+    interval = f" ({row['low']:.2f} to {row['high']:.2f})" if "low" in row else ""
+    return f"{row['loading']:.2f}{interval}"
 
 
 ROW = "row of the file"
@@ -217,8 +317,10 @@ class VisitsFit:
     ----------
     courses : DataFrame
         Each loading's course over age, with intervals if resamples were drawn.
-    changes : AgeChanges or None
-        The test of change with age, if requested.
+    scores : DataFrame
+        One row per participant and visit.
+    changes : LoadingChanges or None
+        The test whether loadings differ between visits: of a search that lets them, or of your settings.
 
     Examples
     --------
@@ -233,7 +335,7 @@ class VisitsFit:
     scores: pd.DataFrame
     search: LongitudinalICQFCV | None
     courses: pd.DataFrame
-    changes: AgeChanges | None
+    changes: LoadingChanges | None
     warnings: tuple[Warning, ...]
     started: datetime
     seconds: float
@@ -246,7 +348,7 @@ def fit_visits(
     checkpoint: Path | None = None,
     callback: Callback | None = None,
 ) -> VisitsFit:
-    """Read, choose, fit, draw resamples, and test for change with age.
+    """Read, choose, fit, ask whether the factors are the same at every visit, and draw resamples.
 
     Parameters
     ----------
@@ -254,7 +356,7 @@ def fit_visits(
     study : Study, optional
         The visits, if already read (`read_visits`).
     checkpoint : Path, optional
-        Journal of the cross-validation and of the test.
+        Journal of the cross-validation.
     callback : callable, optional
         Called with their progress.
 
@@ -281,11 +383,12 @@ def fit_visits(
             search = LongitudinalICQFCV(
                 model,
                 n_components=options.n_components or "auto",
-                betas=options.beta or BETAS,
+                betas=options.beta or "auto",
                 smoothness=options.smoothness or SMOOTHNESS,
+                n_permutations=options.permutations,
                 n_splits=options.n_splits,
                 n_repeats=options.n_repeats,
-                rule=options.rule,  # type: ignore[arg-type]
+                rule=options.rule,
                 n_jobs=options.jobs,
                 checkpoint=checkpoint,
                 callback=callback,
@@ -293,23 +396,17 @@ def fit_visits(
             )
             scores = search.fit_transform(visits)
             model = search.best_estimator_
+            changes = search.changes_
         else:
             (k,), (beta,), (smoothness,) = options.n_components, options.beta, options.smoothness
             model.set_params(n_components=k, beta=beta, smoothness=smoothness)
             scores = model.fit_transform(visits)
+            changes = None
+            if options.permutations:
+                changes = model.changes(visits, n_permutations=options.permutations)
         courses = model.courses()
         if options.bootstrap:
             courses = model.courses(visits, n_resamples=options.bootstrap, n_jobs=options.jobs)
-        changes = None
-        if options.permutations:
-            changes = age_changes(
-                model,
-                model.restate(visits),
-                n_permutations=options.permutations,
-                n_jobs=options.jobs,
-                checkpoint=checkpoint,
-                callback=callback,
-            )
     seconds = time.perf_counter() - clock
     messages = user_warnings(caught)
     return VisitsFit(options, study, model, scores, search, courses, changes, messages, started, seconds)
@@ -358,7 +455,7 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
     """
     form = fit.options.format
     tables: dict[str, pd.DataFrame] = {
-        "scores": fit.scores,
+        "scores": fit.scores.reset_index(level=1),
         "loadings": fit.courses,
         "confound_loadings": fit.model.confound_loadings_.reset_index(),
         "gaps": fit.model.gaps_,
@@ -367,11 +464,12 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
         tables["factor_changes"] = fit.changes.factors
         tables["item_changes"] = fit.changes.items.reset_index()
     if fit.search is not None:
-        tables["cv"] = fit.search.cv_results_
+        tables["cv"] = fit.search.search_.cv_results_
+        tables["cv_smoothness"] = fit.search.smoothness_errors_
 
     def write(place: Path) -> None:
         for name, table in tables.items():
-            write_table(table, place / f"{name}.{form}", decimals=None if name == "cv" else DECIMALS)
+            write_table(table, place / f"{name}.{form}", decimals=None if name.startswith("cv") else DECIMALS)
         fit.model.save(place / "model.icqf")
         head = "# Repeat this run with: icqf longitudinal --config config.toml --out NEW_FOLDER\n"
         options = fit.options.to_toml(folder=Path(folder))
@@ -401,7 +499,8 @@ def _provenance(fit: VisitsFit, outputs: list[str]) -> dict[str, Any]:
         "model": {
             "n_components": len(inner.components_),
             "beta": float(model.beta),
-            "smoothness": float(model.smoothness),
+            "loadings": "constant" if model.smoothness == CONSTANT else "by visit",
+            "smoothness": None if model.smoothness == CONSTANT else float(model.smoothness),
             "chosen_by": "given" if fit.search is None else "cross-validation",
             "objective": float(inner.objective_),
             "converged": bool(inner.converged_),

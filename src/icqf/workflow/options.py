@@ -239,9 +239,10 @@ class LongitudinalOptions(StudyOptions):
     binning, within_bin, weigh_nonresponse
         As in `icqf.models.LongitudinalICQF`.
     smoothness : tuple of float
-        Candidates for the smoothness; empty for the default ones.
+        Candidates for the smoothness; empty for the default ones. Infinity means the same loadings at every
+        visit, which is always tried.
     permutations : int
-        Number of shuffles in the test of change with age; 0 omits the test.
+        Number of permutations in the test whether loadings differ between visits; 0 omits the test.
 
     Examples
     --------
@@ -250,7 +251,6 @@ class LongitudinalOptions(StudyOptions):
     (5.0, 10.0, 21.0)
     """
 
-    n_repeats: int = option(1, "Number of repeats, each with new folds.", label="Repeats")
     age: str | None = option(
         None, "Column of ages or visits.", take=str, metavar="COLUMN", usual="recognised by name"
     )
@@ -265,24 +265,20 @@ class LongitudinalOptions(StudyOptions):
     within_bin: str = option("mean", "How several visits of a participant in one bin are combined.")
     smoothness: tuple[float, ...] = option(
         (),
-        "Penalty on differences between neighbouring bins; several are compared.",
+        "Penalty on differences of loadings between neighbouring visits; inf: the same loadings at every visit.",
         take=lambda value: penalties(value, "smoothness"),
         metavar="NUMBER",
-        usual="0 1 10 100 1000",
+        usual="inf 100 10 1 0.1 0.01",
     )
     weigh_nonresponse: bool = option(
         False, "Give participants with missing answers the same weight as others."
     )
     permutations: int = option(
-        199,
-        "Number of shuffles in the test of change with age; 0 omits the test.",
+        999,
+        "Number of permutations in the test whether loadings differ between visits; 0 omits the test.",
         kind=Number(least=0, whole=True),
     )
-    beta: tuple[float, ...] = option(
-        (), "Penalty; several are compared.", take=penalties, metavar="NUMBER", usual="0.01 0.1 0.5"
-    )
     n_splits: int = option(5, "Number of folds of cross-validation.")
-    rule: str = option("min", "Selection rule of cross-validation.", kind=OneOf(("min", "one_se")))
 
     @property
     def searches(self) -> bool:

@@ -301,7 +301,7 @@ def _score_battery(model: MetaICQF, files: StudyFiles, begin: Begin) -> Scored:
 
 
 def _score_visits(model: LongitudinalICQF, files: StudyFiles, begin: Begin) -> Scored:
-    """Score participants by all their visits in the file, with a longitudinal model."""
+    """Score every visit in the file with a longitudinal model."""
     if files.visit:
         raise parameter_error("visit", " does not apply to a model of repeated visits; leave it out.")
     participant, confounds = files.id or model.participant, list(model.confounds)
@@ -318,4 +318,5 @@ def _score_visits(model: LongitudinalICQF, files: StudyFiles, begin: Begin) -> S
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         scores = model.set_params(participant=participant).transform(visits)
-    return Scored(scores, reader.notes(visits.notes), int(scores.iloc[:, 0].isna().sum()))
+    silent = int(scores.iloc[:, 0].isna().sum())
+    return Scored(scores.reset_index(level=1), reader.notes(visits.notes), silent)

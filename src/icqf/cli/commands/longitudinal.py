@@ -1,4 +1,4 @@
-"""``icqf longitudinal``: repeated visits, and loadings that change with age."""
+"""``icqf longitudinal``: repeated visits, one set of factors, and scores at every visit."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ NOT_FOR_VISITS = ("groups", "weights", "visit", "penalty", "thorough", "with_par
 
 @click.command(
     "longitudinal",
-    short_help="Repeated visits: one set of factors, loadings over age.",
+    short_help="Repeated visits: one set of factors, scores at every visit.",
     cls=ManyCommand,
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
   icqf longitudinal visits.csv --id child_id --age age --codebook items.csv --out results
-  icqf longitudinal visits.csv --age month --n-components 3 --beta 0.1 --smoothness 10
+  icqf longitudinal visits.csv --age month --n-components 3 --beta 0.1 --smoothness inf
   icqf longitudinal visits.csv --age age --bins 5 8 11 14 18""",
 )
 @settings(
@@ -34,15 +34,16 @@ Examples:
 @job_options("results")
 @click.pass_context
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
-    """Factorize the visits in ANSWERS, one row per visit, with loadings that may change with age.
+    """Factorize the visits in ANSWERS, one row per visit, and score every visit.
 
-    Every participant has one set of scores for all visits; visits that did not take place are missing. The
-    number of factors, the penalty and the smoothness are chosen by cross-validation unless all are set.
+    First it is asked whether the factors are the same at every visit. The loadings are constant unless
+    cross-validation and a test both say that they differ; setting --smoothness skips the question. The number
+    of factors and the penalty are chosen by cross-validation unless set.
     """
     from icqf.workflow.longitudinal import (
+        answer_sentences,
         choice_sentence,
         fit_visits,
-        focus_sentences,
         gap_sentence,
         read_visits,
         write_visits,
@@ -67,7 +68,5 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
         return
     say(fit.warnings)
     echo(gap_sentence(fit.model.gaps_))
-    echo("\n".join([choice_sentence(fit), *focus_sentences(fit)]))
-    if fit.changes is not None:
-        echo(str(fit.changes))
+    echo("\n".join([choice_sentence(fit), *answer_sentences(fit)]))
     echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")
