@@ -68,12 +68,8 @@ def main(folder: Path) -> None:
     clock = time.perf_counter()
     table = pd.DataFrame([row for seed in range(STUDIES) for row in recovery(seed)])
     draw(table, folder / "longitudinal.png")
-<<<<<<< HEAD
-    (folder / "longitudinal.md").write_text(page(table, pd.DataFrame(rates).T), encoding="utf-8")
-    record(folder, "longitudinal", command=COMMAND, made_with=commit())
-=======
     (folder / "longitudinal.md").write_text(page(table), encoding="utf-8")
->>>>>>> c35cbdd (The page answers first whether the factors are the same at every visit, and shows the courses of scores)
+    record(folder, "longitudinal", command=COMMAND, made_with=commit())
     print(f"{time.perf_counter() - clock:.0f} s")
 
 

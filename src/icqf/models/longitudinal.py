@@ -199,7 +199,7 @@ def _numbers(ages: tuple[float, ...]) -> bool:
 
 
 class LongitudinalICQF(BaseEstimator):
-    """ICQF of repeated visits: scores at every visit, and the same loadings at all of them or ones that differ.
+    """ICQF of repeated visits: scores at every visit, and constant loadings or ones that differ.
 
     A participant has scores at each visit, so that change shows in the scores. By default the loadings, and
     what is common to everybody (the intercept), are the same at every visit. With a finite smoothness β₂ they
@@ -541,8 +541,8 @@ smallest_category, random_state, callback
         """Whether each factor is the same one at all visits.
 
         By factor: ``congruence``, the lowest cosine between its loadings (relative to the ranges) at two
-        visits; those visits, ``first`` and ``second``; ``matches``, the factor at ``second`` that its loadings
-        at ``first`` resemble most; and ``same``: the congruence is at least 0.85, and at no two visits is
+        visits; those visits, ``first`` and ``second``; ``matches``, the factor at ``second`` that its
+        loadings at ``first`` resemble most; and ``same``: the congruence is at least 0.85, and at no two visits is
         another factor more similar.
         """
         names, labels = list(self.get_feature_names_out()), self.bins_.labels
@@ -594,7 +594,7 @@ smallest_category, random_state, callback
 
 
 class LongitudinalICQFCV(BaseEstimator):
-    """`LongitudinalICQF` with the number of factors, β, and whether loadings may differ between visits chosen.
+    """`LongitudinalICQF` with the number of factors, β, and whether loadings may differ, chosen.
 
     The number of factors and β are chosen as by `ICQFCV`, with the same loadings at every visit. Then models
     whose loadings may differ, a little or a lot, predict the same hidden answers. The loadings stay the same
@@ -740,7 +740,7 @@ class LongitudinalICQFCV(BaseEstimator):
         seed: int,
         journal: WorkJournal | None,
     ) -> pd.DataFrame:
-        """Errors on hidden answers with constant loadings and with ones that may differ, on the same folds."""
+        """Errors on hidden answers with constant loadings and with ones that may differ."""
         problem = statement.problem.with_beta(self.beta_)
         who = np.unique(statement.participants, return_inverse=True)[1]
         folds = folds_of(problem, groups=who, n_splits=self.n_splits, rng=np.random.default_rng([seed, 0, 0]))

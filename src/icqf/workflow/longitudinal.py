@@ -82,16 +82,16 @@ def answer_sentences(fit: VisitsFit) -> list[str]:
     others = same[~same["same"]]
     if len(others):
         text = [
-            "The factors are not the same ones at every visit, so differences between their scores at different "
-            "visits are not change."
+            "The factors are not the same ones at every visit, so differences between their scores at "
+            "different visits are not change."
         ]
         for factor, row in others.iterrows():
             like = f"{factor} of {model.age} {row['first']}"
             text.append(
-                f"The loadings of {like} resemble those of {row['matches']} at {row['second']} more than its own."
+                f"{like} resembles {row['matches']} at {row['second']} more than itself."
                 if row["matches"] != factor
-                else f"{like} and of {row['second']} have a congruence of only {row['congruence']:.2f} (one "
-                f"factor: at least {SAME})."
+                else f"{like} and of {row['second']} have a congruence of only {row['congruence']:.2f} "
+                f"(one factor: at least {SAME})."
             )
         text.append("Fit the visits separately (icqf fit --visit), or only those at which the factors agree.")
         return text
@@ -110,8 +110,8 @@ def _why_same(fit: VisitsFit) -> list[str]:
     if search.changes_ is None:
         return ["Letting the loadings differ between visits does not predict hidden answers better."]
     return [
-        "Letting the loadings differ between visits predicts hidden answers a little better, but they differ no "
-        "more than by chance between visits with the same scores "
+        "Letting the loadings differ between visits predicts hidden answers a little better, but they differ "
+        "no more than by chance between visits with the same scores "
         f"(smallest q = {search.changes_.factors['q'].min():.2f})."
     ]
 
@@ -163,15 +163,15 @@ def _same_section(fit: VisitsFit) -> Section:
         head = ["Smoothness", "Error on hidden answers", "Above the best", "Standard error of that"]
         parts.append(Grid("The same loadings, or ones that may differ", head, rows))
         parts.append(
-            "The smaller the smoothness, the more loadings may differ between neighbouring visits. The first line "
-            "within one standard error of the best is taken."
+            "The smaller the smoothness, the more loadings may differ between neighbouring visits. The first "
+            "line within one standard error of the best is taken."
         )
     if fit.changes is not None:
         parts.append(
-            "q judges the hypothesis that participants with the same scores answer a factor's items in the same "
-            "way at every visit, corrected for the number of factors (Benjamini–Hochberg). It was computed by "
-            f"exchanging visits with similar scores {fit.changes.n_permutations} times; higher or lower scores at "
-            "some visits do not count against it."
+            "q judges the hypothesis that participants with the same scores answer a factor's items in the "
+            "same way at every visit, corrected for the number of factors (Benjamini–Hochberg). It was "
+            f"computed by exchanging visits with similar scores {fit.changes.n_permutations} times; higher or "
+            "lower scores at some visits do not count against it."
         )
     return Section("Are these the same factors at every visit?", parts)
 

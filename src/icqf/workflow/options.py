@@ -265,7 +265,7 @@ class LongitudinalOptions(StudyOptions):
     within_bin: str = option("mean", "How several visits of a participant in one bin are combined.")
     smoothness: tuple[float, ...] = option(
         (),
-        "Penalty on differences of loadings between neighbouring visits; inf: the same loadings at every visit.",
+        "Penalty on differences of loadings between neighbouring visits; inf: constant loadings.",
         take=lambda value: penalties(value, "smoothness"),
         metavar="NUMBER",
         usual="inf 100 10 1 0.1 0.01",

@@ -22,8 +22,8 @@ N_PERMUTATIONS = 199
 N_ITEMS, N_VISITS, K, TOP = 12, 4, 2, 4
 PROMISED = 0.06
 # Where the loadings are constant: "severity" is how far scores rise until the last visit, in standard
-# deviations (with 2.5 more than half of them are at their highest), "levels" by how much of the range half of the
-# items rise whatever the scores.
+# deviations (with 2.5 more than half of them are at their highest), "levels" by how much of the range half
+# of the items rise whatever the scores.
 SAME: Mapping[str, Mapping[str, float]] = {
     "nothing changes": {},
     "scores rise": {"severity": 1.0},
@@ -187,15 +187,16 @@ def more(table: pd.DataFrame) -> Sequence[Block]:
 VISITS = Statement(
     "visits",
     "Loadings that differ between visits",
-    f"""`icqf longitudinal` says that loadings differ between visits only where a model that lets them predicts
-hidden answers better by more than one standard error, and the loadings also differ by more than chance between
-visits with the same scores (q ≤ {LEVEL}). Where the loadings are constant this should be said in at most
-{PROMISED:.0%} of studies; said is therefore {LEVEL}, and what happened is that change was said. Simulated:
-{N_ITEMS} items, {N_VISITS} visits, {K} factors (given), β = 0.1 (given), 250 participants of whom three in four
-came to each visit, unless noted; scores have a lasting and a passing part. Public: the visits of HELP, each
-patient's put in random order, or in the order of their mean answer, so that the loadings are constant for
-certain. The second and third tables of kinds are not part of the promise: items that rise at equal scores change
-their loadings where they meet the end of the range, and where loadings do differ change should be said.""",
+    f"""`icqf longitudinal` says that loadings differ between visits only where a model that lets them
+predicts hidden answers better by more than one standard error, and the loadings also differ by more than
+chance between visits with the same scores (q ≤ {LEVEL}). Where the loadings are constant this should be said
+in at most {PROMISED:.0%} of studies; said is therefore {LEVEL}, and what happened is that change was said.
+Simulated: {N_ITEMS} items, {N_VISITS} visits, {K} factors (given), β = 0.1 (given), 250 participants of whom
+three in four came to each visit, unless noted; scores have a lasting and a passing part. Public: the visits of
+HELP, each patient's put in random order, or in the order of their mean answer, so that the loadings are
+constant for certain. The second and third tables of kinds are not part of the promise: items that rise at
+equal scores change their loadings where they meet the end of the range, and where loadings do differ change
+should be said.""",
     cases,
     more,
 )
