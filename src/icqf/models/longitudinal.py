@@ -542,8 +542,8 @@ smallest_category, random_state, callback
 
         By factor: ``congruence``, the lowest cosine between its loadings (relative to the ranges) at two
         visits; those visits, ``first`` and ``second``; ``matches``, the factor at ``second`` that its
-        loadings at ``first`` resemble most; and ``same``: the congruence is at least 0.85, and at no two visits is
-        another factor more similar.
+        loadings at ``first`` resemble most; and ``same``: the congruence is at least 0.85, and at
+        no two visits is another factor more similar.
         """
         names, labels = list(self.get_feature_names_out()), self.bins_.labels
         span = np.ptp(self.item_range_.to_numpy(), axis=1)[:, None, None]

@@ -170,8 +170,8 @@ def _same_section(fit: VisitsFit) -> Section:
         parts.append(
             "q judges the hypothesis that participants with the same scores answer a factor's items in the "
             "same way at every visit, corrected for the number of factors (Benjamini–Hochberg). It was "
-            f"computed by exchanging visits with similar scores {fit.changes.n_permutations} times; higher or "
-            "lower scores at some visits do not count against it."
+            f"computed by exchanging visits with similar scores {fit.changes.n_permutations} times; higher "
+            "or lower scores at some visits do not count against it."
         )
     return Section("Are these the same factors at every visit?", parts)
 

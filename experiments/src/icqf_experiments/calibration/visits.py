@@ -192,8 +192,8 @@ predicts hidden answers better by more than one standard error, and the loadings
 chance between visits with the same scores (q ≤ {LEVEL}). Where the loadings are constant this should be said
 in at most {PROMISED:.0%} of studies; said is therefore {LEVEL}, and what happened is that change was said.
 Simulated: {N_ITEMS} items, {N_VISITS} visits, {K} factors (given), β = 0.1 (given), 250 participants of whom
-three in four came to each visit, unless noted; scores have a lasting and a passing part. Public: the visits of
-HELP, each patient's put in random order, or in the order of their mean answer, so that the loadings are
+three in four came to each visit, unless noted; scores have a lasting and a passing part. Public: the visits
+of HELP, each patient's put in random order, or in the order of their mean answer, so that the loadings are
 constant for certain. The second and third tables of kinds are not part of the promise: items that rise at
 equal scores change their loadings where they meet the end of the range, and where loadings do differ change
 should be said.""",
