@@ -1,4 +1,4 @@
-"""Are the factors the same in every group? One fit per group, a common one, and a test by permutation."""
+"""Are the factors the same in every group? One fit per group, a common one, and tests at equal scores."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from icqf.analyses.propensity_bands import FEWEST_EXCHANGED, LEFT, N_BANDS, Bands, exchanged, make_bands
 from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.data.frames import as_pandas
@@ -27,50 +28,133 @@ from icqf.models.consensus import fresh_agreement
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Z, bootstrap, refits, settled
+from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
-_AT_ONCE = 10  # permutations or resamples of one job
+_AT_ONCE = 10  # resamples of one job
+_PERMUTATIONS = 100  # of one job
 _DIGITS = 12
+_RIDGE = 0.05  # of the slopes, relative to the variance of a score
 FEWEST = 30  # participants of a group
 MOST_GROUPS = 12
 ALPHA = 0.05
 ALIKE = 0.95  # congruence from which factors count as the same (Lorenzo-Seva and ten Berge 2006)
-SAME, SIMILAR, DIFFERENT = VERDICTS = ("same", "similar", "different")
+SAME, SIMILAR, UNTESTED, DIFFERENT = VERDICTS = ("same", "similar", "not tested", "different")
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the tests compare between groups: residuals of the common model, at the scores of its factors.
+
+    `own` (m,) are the items' own points in the units of the problem, which weigh items in a factor's test.
+    """
+
+    residuals: Array  # (n, m), in the items' own points; 0 where missing
+    given: Array  # (n, m), the participant's weight where there is an answer
+    scores: Array  # (n, k), standardized
+    own: Array  # (m,)
+    bands: Bands
+
+    def statistics(self, codes: Array) -> tuple[Array, Array, Array]:
+        """Sums of squares between groups, of factors (k,), of items (m,) and of the items' levels (m,)."""
+        share = _share(self.given, codes)
+        between = _between(self.slopes(codes) * self.own, share)
+        return between.sum(axis=1), between.sum(axis=0), _between(self.levels(codes), share)
+
+    def slopes(self, codes: Array) -> Array:
+        """How much more steeply each item rises with each score in a group than in the model (G, k, m).
+
+        A regression of the residuals on the scores for each group, with its own intercepts and a ridge
+        penalty.
+        """
+        Z = np.concatenate([np.ones((len(codes), 1)), self.scores], axis=1)
+        products = np.einsum("np,nq->npq", Z, Z).reshape(len(Z), -1)
+        weighted, p = self.given * self.residuals, Z.shape[1]
+        ridge = np.diag([0.0] + [_RIDGE] * (p - 1))
+        slopes = []
+        for group in range(int(codes.max()) + 1):
+            rows = np.flatnonzero(codes == group)
+            given = self.given[rows]
+            gram = (products[rows].T @ given).T.reshape(-1, p, p)
+            total = np.maximum(given.sum(axis=0), 1e-9)
+            gram = gram + total[:, None, None] * (ridge + 1e-9 * np.eye(p))
+            slopes.append(np.linalg.solve(gram, (Z[rows].T @ weighted[rows]).T[:, :, None])[:, 1:, 0].T)
+        return np.stack(slopes)
+
+    def levels(self, codes: Array) -> Array:
+        """How much higher each group answers than all participants at equal scores (G, m), in points.
+
+        Effects of the groups on the residuals, in a regression with effects of the bands: for two groups, the
+        mean difference within bands, each band with the weight n1 n2 / (n1 + n2).
+        """
+        groups, bands = int(codes.max()) + 1, self.bands.n_bands
+        cell = np.arange(groups * bands)[:, None] == codes * bands + self.bands.band  # (cells, n)
+        number = (cell @ self.given).reshape(groups, bands, -1)
+        total = (cell @ (self.given * self.residuals)).reshape(groups, bands, -1)
+        everybody = np.maximum(number.sum(axis=0), 1e-300)
+        crossed = np.einsum("gbm,hbm->mgh", number / everybody, number)
+        own = np.einsum("gm,gh->mgh", number.sum(axis=1), np.eye(groups))
+        share = number.sum(axis=1) / np.maximum(number.sum(axis=(0, 1)), 1e-300)  # (G, m)
+        right = total.sum(axis=1) - (number * (total.sum(axis=0) / everybody)).sum(axis=1)
+        mean = np.einsum("gm,hm->mgh", share, share) * len(codes)  # the groups' mean is 0
+        return np.linalg.solve(own - crossed + mean + 1e-9 * np.eye(groups), right.T[:, :, None])[:, :, 0].T
+
+
+def _share(given: Array, codes: Array) -> Array:
+    """Each group's share (G,) of the answers, with their weights."""
+    total = np.bincount(codes, given.sum(axis=1))
+    return total / total.sum()
+
+
+def _between(values: Array, share: Array) -> Array:
+    """Sum of squares between groups, of values (G, …)."""
+    mean = np.tensordot(share, values, axes=1)
+    return np.tensordot(share, (values - mean) ** 2, axes=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Contrasts:
-    """Fits of groups and of shuffled groups."""
+    """Fits of groups, and statistics of groups and of permuted groups."""
 
     sizes: Array  # (G,)
     loadings: Array  # (G, K, m), matched with the common factors, in the items' own units; confounds last
-    levels: Array  # (G, m), mean residual of each group under the common model
+    levels: Array  # (G, m), how much higher each group answers at equal scores
     errors: Array  # (G, k, m), bootstrap standard errors of the loadings
     fresh: Array  # (G, k), agreement of each factor when a group is fitted from scratch
     differences: tuple[Array, ...]  # sums of squares between groups, of factors, items and levels
-    shuffled: tuple[Array, ...]  # the same for shuffled groups
+    shuffled: tuple[Array, ...]  # the same for permuted groups
     n_resamples: int
+    exchanged: Array  # (G,), members who change places in a permutation, on average
+    left: float  # their share of those who would if all participants were in one band
+
+    @property
+    def thin(self) -> bool:
+        """Whether too few participants of the groups have the same scores to compare them."""
+        return bool(self.left < LEFT or self.exchanged.min() < FEWEST_EXCHANGED)
 
     def p_factors(self) -> Array:
         """p (k,) of each factor, corrected for the number of factors (Westfall and Young's max statistic)."""
         every = np.concatenate([self.differences[0][None], self.shuffled[0]])
         relative = every / np.maximum(every.mean(axis=0), 1e-300)
         largest = relative[1:].max(axis=1)
-        return (1 + (largest[:, None] >= relative[0]).sum(axis=0)) / len(every)
+        return self._unless_thin((1 + (largest[:, None] >= relative[0]).sum(axis=0)) / len(every))
 
     def p_items(self) -> Array:
         """p (m,) of each item's loadings."""
-        return _pooled(self.differences[1], self.shuffled[1])
+        return self._unless_thin(_pooled(self.differences[1], self.shuffled[1]))
 
     def p_levels(self) -> Array:
         """p (m,) of each item's level."""
-        return _pooled(self.differences[2], self.shuffled[2])
+        return self._unless_thin(_pooled(self.differences[2], self.shuffled[2]))
+
+    def _unless_thin(self, p: Array) -> Array:
+        return np.full(len(p), np.nan) if self.thin else p
 
 
 def _pooled(observed: Array, shuffled: Array) -> Array:
-    """p (m,) against all items' shuffled statistics, each relative to its own mean."""
+    """p (m,) against all items' permuted statistics, each relative to its own mean."""
     every = np.concatenate([observed[None], shuffled])
     relative = every / np.maximum(every.mean(axis=0), 1e-300)
     pool = np.sort(relative[1:].ravel())
@@ -81,7 +165,7 @@ def _pooled(observed: Array, shuffled: Array) -> Array:
 def contrasts(
     problem: Problem,
     common: Factors,
-    residuals: Array,
+    evidence: Evidence,
     codes: Array,
     *,
     n_permutations: int,
@@ -91,27 +175,23 @@ def contrasts(
     checkpoint: Any = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> Contrasts:
-    """Fit groups, resamples of them and shuffled groups, all starting from the common fit."""
+    """Compare groups with groups permuted within bands, and fit groups and resamples of them."""
     start, number = settled(problem, common), int(codes.max()) + 1
-    k = len(common.scores)
+    k, unit = len(common.scores), evidence.bands.unit
     jobs: dict[str, tuple[Any, ...]] = {}
-    for first in range(0, n_permutations, _AT_ONCE):
-        numbers = range(first, min(first + _AT_ONCE, n_permutations))
-        jobs[f"shuffled {first}"] = (
-            _shuffled,
-            problem,
-            start,
-            residuals,
-            codes,
-            [(seed, 0, at) for at in numbers],
-        )
+    for first in range(0, n_permutations, _PERMUTATIONS):
+        numbers = range(first, min(first + _PERMUTATIONS, n_permutations))
+        jobs[f"shuffled {first}"] = (_shuffled, evidence, codes, [(seed, 0, at) for at in numbers])
     for group in range(number):
-        part = problem.of_rows(np.flatnonzero(codes == group))
+        rows = np.flatnonzero(codes == group)
+        part = problem.of_rows(rows)
         jobs[f"afresh {group}"] = (_fresh_fit, part, common.loadings[:k])
         for first in range(0, n_resamples, _AT_ONCE):
             size = min(_AT_ONCE, n_resamples - first)
-            own = Factors(common.scores[:, codes == group], common.loadings)
-            jobs[f"resampled {group} {first}"] = (_resampled, part, own, size, (seed, 1 + group, first))
+            own = Factors(common.scores[:, rows], common.loadings)
+            families = np.unique(unit[rows], return_inverse=True)[1]
+            where = (seed, 1 + group, first)
+            jobs[f"resampled {group} {first}"] = (_resampled, part, own, families, size, where)
     done = run_all(
         jobs,
         _work,
@@ -122,41 +202,36 @@ def contrasts(
     shuffled = [
         part for name, result in done.items() if name.startswith("shuffled") for part in result["apart"]
     ]
-    fitted, differences = group_differences(problem, start, residuals, codes)
     errors = [
         np.concatenate(
             [result["loadings"] for name, result in done.items() if name.startswith(f"resampled {group} ")]
         ).std(axis=0, ddof=1)
         for group in range(number)
     ]
+    drawn = [
+        evidence.bands.permuted(codes, np.random.default_rng((seed, 0, at))) for at in range(_PERMUTATIONS)
+    ]
     return Contrasts(
         np.bincount(codes),
-        np.stack([problem.own_loadings(loadings) for loadings in fitted]),
-        level_of(residuals, codes),
+        np.stack([problem.own_loadings(loadings) for loadings in group_loadings(problem, start, codes)]),
+        evidence.levels(codes),
         np.stack(errors),
         np.array([done[f"afresh {group}"]["agreement"] for group in range(number)]),
-        differences,
+        evidence.statistics(codes),
         tuple(np.array([part[at] for part in shuffled]) for at in range(3)),
         n_resamples,
+        *exchanged(codes, drawn),
     )
 
 
-def group_differences(
-    problem: Problem, start: Factors, residuals: Array, codes: Array
-) -> tuple[list[Array], tuple[Array, Array, Array]]:
-    """Matched loadings (K, m) of each group, and sums of squares between groups."""
+def group_loadings(problem: Problem, start: Factors, codes: Array) -> list[Array]:
+    """Loadings (K, m) of each group, matched with the common factors and on their scale."""
     k, members = len(start.scores), [(codes == group).astype(int) for group in range(int(codes.max()) + 1)]
     fitted = []
     for loadings in refits(problem, start, members):
         order, _ = aligned(start.loadings[:k], loadings[:k])
         fitted.append(np.concatenate([rescaled(loadings[:k][order], start.loadings[:k]), loadings[k:]]))
-    share = np.bincount(codes) / len(codes)
-    between = _between(np.stack(fitted)[:, :k], share)
-    return fitted, (
-        between.sum(axis=1),
-        between.sum(axis=0),
-        _between(level_of(residuals, codes), share),
-    )
+    return fitted
 
 
 def rescaled(loadings: Array, common: Array) -> Array:
@@ -165,32 +240,15 @@ def rescaled(loadings: Array, common: Array) -> Array:
     return loadings * (np.linalg.norm(common, axis=-1, keepdims=True) / np.maximum(length, 1e-300))
 
 
-def _between(values: Array, share: Array) -> Array:
-    """Sum of squares between groups, of values (G, …)."""
-    mean = np.tensordot(share, values, axes=1)
-    return np.tensordot(share, (values - mean) ** 2, axes=1)
-
-
-def level_of(residuals: Array, codes: Array) -> Array:
-    """Mean residual (G, m) of each group, from residuals (n, m); NaN is missing."""
-    given = ~np.isnan(residuals)
-    member = np.arange(int(codes.max()) + 1)[:, None] == codes  # (G, n)
-    return (member @ np.where(given, residuals, 0.0)) / np.maximum(member @ given.astype(float), 1.0)
-
-
 def _work(kind: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     return kind(*arguments)
 
 
-def _shuffled(
-    problem: Problem, start: Factors, residuals: Array, codes: Array, seeds: Sequence[Any]
-) -> dict[str, Any]:
+def _shuffled(evidence: Evidence, codes: Array, seeds: Sequence[Any]) -> dict[str, Any]:
     statistics = []
     for seed in seeds:
-        _, differences = group_differences(
-            problem, start, residuals, np.random.default_rng(seed).permutation(codes)
-        )
-        statistics.append([np.asarray(part, dtype=float).tolist() for part in differences])
+        permuted = evidence.bands.permuted(codes, np.random.default_rng(seed))
+        statistics.append([part.tolist() for part in evidence.statistics(permuted)])
     return {"apart": statistics}
 
 
@@ -198,10 +256,10 @@ def _fresh_fit(part: Problem, loadings: Array) -> dict[str, Any]:
     return {"agreement": fresh_agreement(part, loadings, part.penalty.beta).tolist()}
 
 
-def _resampled(part: Problem, own: Factors, size: int, seed: Any) -> dict[str, Any]:
+def _resampled(part: Problem, own: Factors, families: Array, size: int, seed: Any) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     k, common = len(own.scores), part.own_loadings(own.loadings)
-    drawn = bootstrap(part, own.scores, common, n_resamples=size, rng=rng)
+    drawn = bootstrap(part, own.scores, common, n_resamples=size, groups=families, rng=rng)
     scaled = rescaled(part.scaled_loadings(drawn.loadings[:, :k]), own.loadings[:k])
     return {"loadings": part.own_loadings(scaled).round(_DIGITS).tolist()}
 
@@ -217,16 +275,31 @@ class Invariance:
     sizes : dict of str to int
         Participants of each group.
     factors : DataFrame
-        One row per factor: ``verdict`` (same, similar or different), ``p`` (of the test that its loadings are
-        the same in all groups, corrected for the number of factors), ``congruence`` and ``agreement``
-        (Tucker's congruence and Pearson's correlation of the two groups that agree least), and ``found``
-        (lowest correlation with the common factor when a group is fitted from scratch).
+        One row per factor: ``verdict`` (same, similar, different or not tested), ``p`` (of the test that
+        items rise with it equally steeply in all groups, corrected for the number of factors; NaN if not
+        tested), ``congruence`` and ``agreement`` (Tucker's congruence and Pearson's correlation of the
+        loadings of the two groups that agree least), and ``found`` (lowest correlation with the common
+        factor when a group is fitted from scratch).
     items : DataFrame
         One row per item: ``factor`` (on which its loadings differ most), ``difference`` (of these loadings,
-        in the item's points), ``p``, ``q`` (after Benjamini and Hochberg) and ``flagged``; and the same for
-        its level at equal scores (``level_difference, level_p, level_q, level_flagged``).
+        in the item's points), ``p``, ``q`` (after Benjamini and Hochberg) and ``flagged``; and for its level
+        at equal scores ``level_difference`` (in points: the second group less the first, or, of more groups,
+        the highest less the lowest), ``level_higher`` and ``level_lower`` (these groups), ``level_p``,
+        ``level_q`` and ``level_flagged``.
     loadings : DataFrame
         ``factor, item, group, loading, low, high, common``: every loading with its 95 % interval.
+    levels : DataFrame
+        ``item, group, level``: how many points higher (or lower, below 0) each group answers than
+        participants of all groups at equal scores.
+    given : tuple of str
+        What the compared participants have in common, in words.
+    n_bands : int
+        Bands of the propensity within which groups were permuted.
+    overlap : float
+        Members who changed places in a permutation, as a share of those who would in a single band: 1 where
+        the groups have the same scores, 0 where they have none in common.
+    tested : bool
+        Whether the groups overlap enough for tests.
     n_permutations, n_resamples : int
 
     Examples
@@ -245,6 +318,11 @@ class Invariance:
     factors: pd.DataFrame
     items: pd.DataFrame
     loadings: pd.DataFrame
+    levels: pd.DataFrame
+    given: tuple[str, ...]
+    n_bands: int
+    overlap: float
+    tested: bool
     n_permutations: int
     n_resamples: int
 
@@ -252,6 +330,17 @@ class Invariance:
     def verdict(self) -> str:
         """The verdict on the factor that differs most."""
         return max(self.factors["verdict"], key=VERDICTS.index)
+
+    @property
+    def hypothesis(self) -> str:
+        """The hypothesis that is tested, in words."""
+        return (
+            f"Tested: participants with {listed(self.given, most=len(self.given))} answer alike, whichever "
+            "group they are in. "
+            f"Groups are therefore permuted only within {self.n_bands} bands of participants who are about "
+            "equally likely to be in each group given these, and a group that merely has higher or lower "
+            "scores does not count as different."
+        )
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -266,7 +355,9 @@ def invariance(
     by: Any,
     confounds: Any = None,
     sample_weight: Any = None,
-    n_permutations: int = 199,
+    families: Any = None,
+    n_bands: int = N_BANDS,
+    n_permutations: int = 999,
     n_resamples: int = 100,
     n_jobs: int | None = None,
     checkpoint: Any = None,
@@ -276,9 +367,13 @@ def invariance(
     """Compare the factors of groups of participants: girls and boys, sites, languages, visits.
 
     A model with the same settings is fitted to everybody and, starting from there, to each group; factors are
-    matched by their loadings. Differences are tested by permutation of the groups, corrected for the number
-    of factors: a factor is *different* if p < 0.05. Otherwise it is the *same* if Tucker's congruence is at
-    least 0.95, and *similar* if lower.
+    matched by their loadings. The hypothesis tested is that participants with the same scores and the same
+    overall level of answers (and the same confounds and survey weight, where there are any) answer alike in
+    all groups. Groups are permuted within bands of the propensity to be in a group given these, so that a
+    difference in severity alone does not count. Compared is how steeply each item rises with each factor,
+    with a correction for the number of factors: a factor is *different* if p ≤ 0.05. Otherwise it is the
+    *same* if Tucker's congruence is at least 0.95, and *similar* if lower. Where groups have hardly any
+    scores in common, factors are *not tested*, and there are no p-values.
 
     Parameters
     ----------
@@ -289,8 +384,13 @@ def invariance(
     by : str or array (n,)
         The group of each participant: a column of the questionnaire's confounds, or labels. Participants
         without one are left out.
+    families : array (n,), optional
+        Families, classes or other clusters, whose members' groups are permuted, and who are resampled,
+        together. None: the groups of the questionnaire, if X is one.
+    n_bands : int
+        Bands of the propensity.
     n_permutations : int
-        How often groups are shuffled.
+        How often groups are permuted.
     n_resamples : int
         Resamples of each group behind the intervals of its loadings.
     n_jobs : int, optional
@@ -316,6 +416,7 @@ def invariance(
     True
     """
     check_is_fitted(model)
+    check_parameter("n_bands", n_bands)
     check_parameter("n_permutations", n_permutations)
     check_parameter("n_resamples", n_resamples)
     labels, what = _labels(X, by, model)
@@ -333,8 +434,12 @@ def invariance(
     problem = stated.problem.with_beta(float(model.beta))
     every = np.concatenate([common.components_, common.confound_components_])
     fit = Factors(common.solve_scores(problem), problem.scaled_loadings(every))
+    if families is None and isinstance(X, Questionnaire):
+        families = X.groups
+    together = None if families is None else np.asarray(as_pandas(families))[known]
+    evidence, given = _evidence(problem, fit, stated, what, codes, together, n_bands)
     fitted = contrasts(
-        *(problem, fit, _residuals(problem, fit, stated, what), codes),
+        *(problem, fit, evidence, codes),
         n_permutations=n_permutations,
         n_resamples=n_resamples,
         n_jobs=n_jobs,
@@ -342,7 +447,7 @@ def invariance(
         callback=callback,
         seed=int(check_random_state(random_state).randint(2**31 - 1)),
     )
-    return _result(fitted, common, names, what)
+    return _result(fitted, common, names, what, given, evidence.bands.n_bands)
 
 
 # --- who belongs to which group ---------------------------------------------------------------------------
@@ -447,26 +552,74 @@ def _common_fit(model: ICQF, X: Any, confounds: Any, sample_weight: Any) -> tupl
     return common, stated
 
 
-def _residuals(problem: Problem, fit: Factors, stated: StatedProblem, by: str) -> Array:
-    """Residuals (n, m) in the items' own units; a confound that defines the groups is not subtracted."""
-    k, loadings = len(fit.scores), fit.loadings.copy()
-    for column, places in zip(stated.encoder.columns, stated.encoder.partitions, strict=True):
-        if column.name == by:
-            loadings[[k + place for place in places]] = 0.0
-    residuals = np.empty((problem.n, problem.m))
+def _evidence(
+    problem: Problem, fit: Factors, stated: StatedProblem, by: str, codes: Array, families: Any, n_bands: int
+) -> tuple[Evidence, tuple[str, ...]]:
+    """What the tests compare, and what participants of a band have in common, in words.
+
+    A confound that defines the groups counts as a difference between them: it is neither subtracted from the
+    answers nor a reason for the propensity.
+    """
+    k, loadings, encoder = len(fit.scores), fit.loadings.copy(), stated.encoder
+    confounds = {
+        column.name: list(places) for column, places in zip(encoder.columns, encoder.partitions, strict=True)
+    }
+    for place in confounds.pop(by, []):
+        loadings[k + place] = 0.0
+    answers, residuals = np.empty((problem.n, problem.m)), np.empty((problem.n, problem.m))
+    observed = np.empty((problem.n, problem.m), dtype=bool)
     for block in problem.precise_blocks():
         A = np.concatenate([fit.scores[:, block.rows], block.C])
-        residuals[block.rows] = np.where(block.observed() > 0, block.X - A.T @ loadings, np.nan)
-    return residuals if problem.scaling is None else residuals / problem.scaling.scale
+        observed[block.rows], answers[block.rows] = block.observed() > 0, block.X
+        residuals[block.rows] = block.X - A.T @ loadings
+    weights, scores = problem.weights, fit.scores.T
+    total = _overall_level(answers, observed)
+    told = [scores, scores**2, total[:, None], *(problem.design[places].T for places in confounds.values())]
+    words = [
+        "the same scores",
+        "the same overall level of answers",
+        *(f"the same {name}" for name in confounds),
+    ]
+    if weights is not None and np.ptp(weights) > 0:
+        told.append(np.log(weights)[:, None])
+        words.append("the same survey weight")
+    bands = make_bands(
+        np.concatenate(told, axis=1),
+        codes,
+        n_bands=n_bands,
+        weights=weights,
+        units=units_of(problem, families, stated.kept),
+    )
+    own = np.ones(problem.m) if problem.scaling is None else problem.scaling.scale
+    given = observed * (1.0 if weights is None else weights[:, None])
+    spread = scores.std(axis=0)
+    standard = (scores - scores.mean(axis=0)) / np.where(spread > 1e-9, spread, np.inf)
+    return Evidence(np.where(observed, residuals / own, 0.0), given, standard, own, bands), tuple(words)
 
 
-def _result(fitted: Contrasts, common: ICQF, names: list[str], what: str) -> Invariance:
+def _overall_level(answers: Array, observed: Array) -> Array:
+    """Mean answer (n,), in which a missing answer counts as much above its item's mean as the others are."""
+    number = np.maximum(observed.sum(axis=0), 1)
+    centred = np.where(observed, answers - np.where(observed, answers, 0.0).sum(axis=0) / number, 0.0)
+    mean: Array = centred.sum(axis=1) / np.maximum(observed.sum(axis=1), 1)
+    return mean
+
+
+def _result(
+    fitted: Contrasts, common: ICQF, names: list[str], what: str, given: tuple[str, ...], n_bands: int
+) -> Invariance:
     """The tables and verdicts."""
     k = len(common.components_)
     worst, congruent = _lowest_agreement(fitted.loadings[:, :k] * common.item_scale_)
     p = fitted.p_factors()
     verdicts = [
-        DIFFERENT if each < ALPHA + 1e-12 else SAME if alike >= ALIKE else SIMILAR
+        UNTESTED
+        if np.isnan(each)
+        else DIFFERENT
+        if each < ALPHA + 1e-12
+        else SAME
+        if alike >= ALIKE
+        else SIMILAR
         for each, alike in zip(p, congruent, strict=True)
     ]
     factors = pd.DataFrame(
@@ -484,23 +637,35 @@ def _result(fitted: Contrasts, common: ICQF, names: list[str], what: str) -> Inv
     items = pd.DataFrame(index=pd.Index([str(name) for name in common.item_range_.index], name="item"))
     items["factor"] = [common.factor_names_[r] for r in most]
     items["difference"] = spread[most, np.arange(len(most))]
-    items["level_difference"] = np.ptp(fitted.levels, axis=0)
     for prefix, values in (("", fitted.p_items()), ("level_", fitted.p_levels())):
+        if prefix:
+            high, low = fitted.levels.argmax(axis=0), fitted.levels.argmin(axis=0)
+            second_less_first = len(names) == 2
+            items["level_difference"] = (
+                fitted.levels[1] - fitted.levels[0] if second_less_first else np.ptp(fitted.levels, axis=0)
+            )
+            items["level_higher"], items["level_lower"] = ([names[g] for g in each] for each in (high, low))
         items[f"{prefix}p"] = values
-        items[f"{prefix}q"] = false_discovery_control(values)
+        items[f"{prefix}q"] = values if fitted.thin else false_discovery_control(values)
         items[f"{prefix}flagged"] = items[f"{prefix}q"] <= ALPHA
-    items = items[
-        [
-            *("factor", "difference", "p", "q", "flagged"),
-            *items.columns[items.columns.str.startswith("level")],
-        ]
-    ]
+    levels = pd.DataFrame(
+        {
+            "item": np.repeat(items.index, len(names)),
+            "group": np.tile(names, len(items)),
+            "level": fitted.levels.T.ravel(),
+        }
+    )
     return Invariance(
         what,
         dict(zip(names, fitted.sizes.tolist(), strict=True)),
         factors,
         items,
         _loading_table(fitted, common, names),
+        levels,
+        given,
+        n_bands,
+        fitted.left,
+        not fitted.thin,
         len(fitted.shuffled[0]),
         fitted.n_resamples,
     )
@@ -549,9 +714,17 @@ def _about_factors(result: Invariance) -> str:
         if len(result.sizes) > 2
         else " and ".join(f"{name!r} ({n})" for name, n in result.sizes.items())
     )
+    compared = f"{counted(len(result.factors), 'factor')} compared between {groups}"
+    if not result.tested:
+        return (
+            f"{compared}: not tested, because the groups hardly overlap. Of participants with "
+            f"{listed(result.given, most=len(result.given))}, too few are in different groups "
+            f"({result.overlap:.0%} of what groups of one population would have), and a p-value would mean "
+            "nothing."
+        )
     counts = [(word, int((result.factors["verdict"] == word).sum())) for word in VERDICTS]
     verdicts = ", ".join(f"{n} {word}" for word, n in counts if n)
-    text = f"{counted(len(result.factors), 'factor')} compared between {groups}: {verdicts}."
+    text = f"{compared}: {verdicts}."
     for name, row in result.factors[result.factors["verdict"] == DIFFERENT].iterrows():
         small = " (a small difference, but beyond chance)" if row["congruence"] >= ALIKE else ""
         p = shown_p(row["p"], ALPHA, equals="= ")
@@ -563,6 +736,9 @@ def _about_factors(result: Invariance) -> str:
 
 
 def _about_items(result: Invariance) -> str:
+    n = counted(len(result.items), "item")
+    if not result.tested:
+        return f"No item was tested. {_largest_level(result.items)}"
     flagged, level = (result.items[result.items[name]] for name in ("flagged", "level_flagged"))
     loads = (
         "no item loads"
@@ -570,7 +746,17 @@ def _about_items(result: Invariance) -> str:
         else f"{counted(len(flagged), 'item')} load{'s' * (len(flagged) == 1)}"
     )
     answered = "none is" if level.empty else f"{len(level)} {'is' if len(level) == 1 else 'are'}"
+    text = (
+        f"Of {n}, {loads} differently, and {answered} answered higher or lower at equal scores (false "
+        "discovery rate of 5 %)."
+    )
+    return text if level.empty else f"{text} {_largest_level(level)}"
+
+
+def _largest_level(items: pd.DataFrame) -> str:
+    row = items.iloc[int(items["level_difference"].abs().to_numpy().argmax())]
+    points, high, low = abs(row["level_difference"]), row["level_higher"], row["level_lower"]
     return (
-        f"Of {counted(len(result.items), 'item')}, {loads} differently, and {answered} answered higher "
-        "or lower at equal scores (false discovery rate of 5 %)."
+        f"The largest such difference: {row.name} is answered {points:.2f} points higher by {high!r} than by "
+        f"{low!r} with the same scores."
     )

@@ -139,6 +139,7 @@ PARAMETERS: dict[str, Kind] = {
     "minutes": Number(above=0.0, most=1e6),
     "max_minutes": Number(above=0.0, most=1e6),
     "thorough": Flag(),
+    "n_bands": Number(least=2, most=100, whole=True),
     "n_permutations": Number(least=19, most=1e6, whole=True),
     "n_resamples": Number(least=2, most=1e6, whole=True),
     "seed": Number(least=0, most=2**32 - 1, whole=True),

@@ -22,6 +22,7 @@ from collections.abc import Mapping
 
 from icqf_experiments.calibration.batteries import BATTERIES
 from icqf_experiments.calibration.frame import Statement
+from icqf_experiments.calibration.groups import GROUPS
 from icqf_experiments.calibration.intervals import INTERVALS
 from icqf_experiments.calibration.number_of_factors import SAMPLES, SEEDS
 from icqf_experiments.calibration.planning import ANSWERS, MODEL
@@ -44,5 +45,6 @@ STATEMENTS: Mapping[str, Statement] = {
         SHORT_FORMS,
         BATTERIES,
         VISITS,
+        GROUPS,
     )
 }

