@@ -26,9 +26,9 @@ from icqf_experiments.calibration.populations import FORMS, public_study, questi
 
 Array = NDArray[Any]
 SAID = 0.05
-STUDIES, POWER_STUDIES, PUBLIC_STUDIES = 300, 100, 100
+STUDIES, POWER_STUDIES, PUBLIC_STUDIES = 240, 60, 60
 AT_ONCE = 20  # studies of one job
-N_PERMUTATIONS = 99
+N_PERMUTATIONS = 39  # with which the test is exact at 5 %
 FACTORS, ITEMS, LOADING = 2, 24, 0.6
 PUBLIC_FACTORS = {"bfi": 5, "epi": 2}
 PUBLIC_SIZE = 600  # participants of a public study, in both groups together
