@@ -115,17 +115,11 @@ def _between(values: Array, share: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Contrasts:
-    """Fits of groups, and statistics of groups and of permuted groups."""
+class Tests:
+    """Statistics of groups and of permuted groups."""
 
-    sizes: Array  # (G,)
-    loadings: Array  # (G, K, m), matched with the common factors, in the items' own units; confounds last
-    levels: Array  # (G, m), how much higher each group answers at equal scores
-    errors: Array  # (G, k, m), bootstrap standard errors of the loadings
-    fresh: Array  # (G, k), agreement of each factor when a group is fitted from scratch
     differences: tuple[Array, ...]  # sums of squares between groups, of factors, items and levels
-    shuffled: tuple[Array, ...]  # the same for permuted groups
-    n_resamples: int
+    permuted: tuple[Array, ...]  # the same for permuted groups, one row each
     exchanged: Array  # (G,), members who change places in a permutation, on average
     left: float  # their share of those who would if all participants were in one band
 
@@ -136,21 +130,48 @@ class Contrasts:
 
     def p_factors(self) -> Array:
         """p (k,) of each factor, corrected for the number of factors (Westfall and Young's max statistic)."""
-        every = np.concatenate([self.differences[0][None], self.shuffled[0]])
+        every = np.concatenate([self.differences[0][None], self.permuted[0]])
         relative = every / np.maximum(every.mean(axis=0), 1e-300)
         largest = relative[1:].max(axis=1)
         return self._unless_thin((1 + (largest[:, None] >= relative[0]).sum(axis=0)) / len(every))
 
     def p_items(self) -> Array:
         """p (m,) of each item's loadings."""
-        return self._unless_thin(_pooled(self.differences[1], self.shuffled[1]))
+        return self._unless_thin(_pooled(self.differences[1], self.permuted[1]))
 
     def p_levels(self) -> Array:
         """p (m,) of each item's level."""
-        return self._unless_thin(_pooled(self.differences[2], self.shuffled[2]))
+        return self._unless_thin(_pooled(self.differences[2], self.permuted[2]))
 
     def _unless_thin(self, p: Array) -> Array:
         return np.full(len(p), np.nan) if self.thin else p
+
+
+def permutation_tests(
+    evidence: Evidence, codes: Array, *, n_permutations: int, seed: int, **how: Any
+) -> Tests:
+    """Compare groups with groups permuted within bands; `how` says how `run_all` runs."""
+    jobs = {
+        f"permuted {first}": (evidence, codes, [(seed, 0, at) for at in numbers])
+        for first in range(0, n_permutations, _PERMUTATIONS)
+        for numbers in (range(first, min(first + _PERMUTATIONS, n_permutations)),)
+    }
+    done = run_all(jobs, _permuted, **how)
+    every = [part for result in done.values() for part in result["apart"]]
+    some = (np.random.default_rng((seed, 0, at)) for at in range(min(n_permutations, _PERMUTATIONS)))
+    return Tests(
+        evidence.statistics(codes),
+        tuple(np.array([part[at] for part in every]) for at in range(3)),
+        *exchanged(codes, [evidence.bands.permuted(codes, rng) for rng in some]),
+    )
+
+
+def _permuted(evidence: Evidence, codes: Array, seeds: Sequence[Any]) -> dict[str, Any]:
+    statistics = []
+    for seed in seeds:
+        permuted = evidence.bands.permuted(codes, np.random.default_rng(seed))
+        statistics.append([part.tolist() for part in evidence.statistics(permuted)])
+    return {"apart": statistics}
 
 
 def _pooled(observed: Array, shuffled: Array) -> Array:
@@ -162,65 +183,51 @@ def _pooled(observed: Array, shuffled: Array) -> Array:
     return (1 + above) / (1 + len(pool))
 
 
-def contrasts(
+@dataclass(frozen=True, eq=False)
+class GroupFits:
+    """Fits of groups and of resamples of them."""
+
+    loadings: Array  # (G, K, m), matched with the common factors, in the items' own units; confounds last
+    errors: Array  # (G, k, m), bootstrap standard errors of the loadings
+    fresh: Array  # (G, k), agreement of each factor when a group is fitted from scratch
+    n_resamples: int
+
+
+def fit_groups(
     problem: Problem,
     common: Factors,
-    evidence: Evidence,
     codes: Array,
+    units: Array,
     *,
-    n_permutations: int,
     n_resamples: int,
     seed: int,
-    n_jobs: int | None = None,
-    checkpoint: Any = None,
-    callback: Callable[[Progress], object] | None = None,
-) -> Contrasts:
-    """Compare groups with groups permuted within bands, and fit groups and resamples of them."""
-    start, number = settled(problem, common), int(codes.max()) + 1
-    k, unit = len(common.scores), evidence.bands.unit
+    **how: Any,
+) -> GroupFits:
+    """Fit groups and resamples of their units; `how` says how `run_all` runs."""
+    start, number, k = settled(problem, common), int(codes.max()) + 1, len(common.scores)
     jobs: dict[str, tuple[Any, ...]] = {}
-    for first in range(0, n_permutations, _PERMUTATIONS):
-        numbers = range(first, min(first + _PERMUTATIONS, n_permutations))
-        jobs[f"shuffled {first}"] = (_shuffled, evidence, codes, [(seed, 0, at) for at in numbers])
     for group in range(number):
         rows = np.flatnonzero(codes == group)
         part = problem.of_rows(rows)
         jobs[f"afresh {group}"] = (_fresh_fit, part, common.loadings[:k])
+        families = np.unique(units[rows], return_inverse=True)[1]
         for first in range(0, n_resamples, _AT_ONCE):
             size = min(_AT_ONCE, n_resamples - first)
             own = Factors(common.scores[:, rows], common.loadings)
-            families = np.unique(unit[rows], return_inverse=True)[1]
             where = (seed, 1 + group, first)
             jobs[f"resampled {group} {first}"] = (_resampled, part, own, families, size, where)
-    done = run_all(
-        jobs,
-        _work,
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        callback=callback,
-    )
-    shuffled = [
-        part for name, result in done.items() if name.startswith("shuffled") for part in result["apart"]
-    ]
+    done = run_all(jobs, _work, **how)
     errors = [
         np.concatenate(
             [result["loadings"] for name, result in done.items() if name.startswith(f"resampled {group} ")]
         ).std(axis=0, ddof=1)
         for group in range(number)
     ]
-    drawn = [
-        evidence.bands.permuted(codes, np.random.default_rng((seed, 0, at))) for at in range(_PERMUTATIONS)
-    ]
-    return Contrasts(
-        np.bincount(codes),
+    return GroupFits(
         np.stack([problem.own_loadings(loadings) for loadings in group_loadings(problem, start, codes)]),
-        evidence.levels(codes),
         np.stack(errors),
         np.array([done[f"afresh {group}"]["agreement"] for group in range(number)]),
-        evidence.statistics(codes),
-        tuple(np.array([part[at] for part in shuffled]) for at in range(3)),
         n_resamples,
-        *exchanged(codes, drawn),
     )
 
 
@@ -242,14 +249,6 @@ def rescaled(loadings: Array, common: Array) -> Array:
 
 def _work(kind: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     return kind(*arguments)
-
-
-def _shuffled(evidence: Evidence, codes: Array, seeds: Sequence[Any]) -> dict[str, Any]:
-    statistics = []
-    for seed in seeds:
-        permuted = evidence.bands.permuted(codes, np.random.default_rng(seed))
-        statistics.append([part.tolist() for part in evidence.statistics(permuted)])
-    return {"apart": statistics}
 
 
 def _fresh_fit(part: Problem, loadings: Array) -> dict[str, Any]:
@@ -330,6 +329,14 @@ class Invariance:
     def verdict(self) -> str:
         """The verdict on the factor that differs most."""
         return max(self.factors["verdict"], key=VERDICTS.index)
+
+    @property
+    def level_sign(self) -> str:
+        """Which group less which a difference in level is, in words."""
+        if len(self.sizes) > 2:
+            return "highest less lowest group"
+        first, second = self.sizes
+        return f"{second} less {first}"
 
     @property
     def hypothesis(self) -> str:
@@ -437,17 +444,14 @@ def invariance(
     if families is None and isinstance(X, Questionnaire):
         families = X.groups
     together = None if families is None else np.asarray(as_pandas(families))[known]
-    evidence, given = _evidence(problem, fit, stated, what, codes, together, n_bands)
-    fitted = contrasts(
-        *(problem, fit, evidence, codes),
-        n_permutations=n_permutations,
-        n_resamples=n_resamples,
-        n_jobs=n_jobs,
-        checkpoint=checkpoint,
-        callback=callback,
-        seed=int(check_random_state(random_state).randint(2**31 - 1)),
+    evidence, given = evidence_of(problem, fit, stated, codes, by=what, families=together, n_bands=n_bands)
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    how: dict[str, Any] = {"n_jobs": n_jobs, "checkpoint": checkpoint, "callback": callback}
+    tests = permutation_tests(evidence, codes, n_permutations=n_permutations, seed=seed, **how)
+    fits = fit_groups(problem, fit, codes, evidence.bands.unit, n_resamples=n_resamples, seed=seed, **how)
+    return _result(
+        tests, fits, evidence.levels(codes), common, (names, np.bincount(codes)), what, given, n_bands
     )
-    return _result(fitted, common, names, what, given, evidence.bands.n_bands)
 
 
 # --- who belongs to which group ---------------------------------------------------------------------------
@@ -552,8 +556,15 @@ def _common_fit(model: ICQF, X: Any, confounds: Any, sample_weight: Any) -> tupl
     return common, stated
 
 
-def _evidence(
-    problem: Problem, fit: Factors, stated: StatedProblem, by: str, codes: Array, families: Any, n_bands: int
+def evidence_of(
+    problem: Problem,
+    fit: Factors,
+    stated: StatedProblem,
+    codes: Array,
+    *,
+    by: str = "group",
+    families: Any = None,
+    n_bands: int = N_BANDS,
 ) -> tuple[Evidence, tuple[str, ...]]:
     """What the tests compare, and what participants of a band have in common, in words.
 
@@ -606,12 +617,19 @@ def _overall_level(answers: Array, observed: Array) -> Array:
 
 
 def _result(
-    fitted: Contrasts, common: ICQF, names: list[str], what: str, given: tuple[str, ...], n_bands: int
+    tests: Tests,
+    fits: GroupFits,
+    level: Array,
+    common: ICQF,
+    groups: tuple[list[str], Array],
+    what: str,
+    given: tuple[str, ...],
+    n_bands: int,
 ) -> Invariance:
     """The tables and verdicts."""
-    k = len(common.components_)
-    worst, congruent = _lowest_agreement(fitted.loadings[:, :k] * common.item_scale_)
-    p = fitted.p_factors()
+    k, names = len(common.components_), groups[0]
+    worst, congruent = _lowest_agreement(fits.loadings[:, :k] * common.item_scale_)
+    p = tests.p_factors()
     verdicts = [
         UNTESTED
         if np.isnan(each)
@@ -628,46 +646,44 @@ def _result(
             "p": p,
             "congruence": congruent,
             "agreement": worst,
-            "found": fitted.fresh.min(axis=0),
+            "found": fits.fresh.min(axis=0),
         },
         index=pd.Index(common.factor_names_, name="factor"),
     )
-    spread = np.ptp(fitted.loadings[:, :k], axis=0)  # (k, m)
+    spread = np.ptp(fits.loadings[:, :k], axis=0)  # (k, m)
     most = (spread * common.item_scale_).argmax(axis=0)
     items = pd.DataFrame(index=pd.Index([str(name) for name in common.item_range_.index], name="item"))
     items["factor"] = [common.factor_names_[r] for r in most]
     items["difference"] = spread[most, np.arange(len(most))]
-    for prefix, values in (("", fitted.p_items()), ("level_", fitted.p_levels())):
+    for prefix, values in (("", tests.p_items()), ("level_", tests.p_levels())):
         if prefix:
-            high, low = fitted.levels.argmax(axis=0), fitted.levels.argmin(axis=0)
+            high, low = level.argmax(axis=0), level.argmin(axis=0)
             second_less_first = len(names) == 2
-            items["level_difference"] = (
-                fitted.levels[1] - fitted.levels[0] if second_less_first else np.ptp(fitted.levels, axis=0)
-            )
+            items["level_difference"] = level[1] - level[0] if second_less_first else np.ptp(level, axis=0)
             items["level_higher"], items["level_lower"] = ([names[g] for g in each] for each in (high, low))
         items[f"{prefix}p"] = values
-        items[f"{prefix}q"] = values if fitted.thin else false_discovery_control(values)
+        items[f"{prefix}q"] = values if tests.thin else false_discovery_control(values)
         items[f"{prefix}flagged"] = items[f"{prefix}q"] <= ALPHA
     levels = pd.DataFrame(
         {
             "item": np.repeat(items.index, len(names)),
             "group": np.tile(names, len(items)),
-            "level": fitted.levels.T.ravel(),
+            "level": level.T.ravel(),
         }
     )
     return Invariance(
         what,
-        dict(zip(names, fitted.sizes.tolist(), strict=True)),
+        dict(zip(names, groups[1].tolist(), strict=True)),
         factors,
         items,
-        _loading_table(fitted, common, names),
+        _loading_table(fits, common, names),
         levels,
         given,
         n_bands,
-        fitted.left,
-        not fitted.thin,
-        len(fitted.shuffled[0]),
-        fitted.n_resamples,
+        tests.left,
+        not tests.thin,
+        len(tests.permuted[0]),
+        fits.n_resamples,
     )
 
 
@@ -681,7 +697,7 @@ def _lowest_agreement(loadings: Array) -> tuple[Array, Array]:
     return worst, congruent
 
 
-def _loading_table(fitted: Contrasts, common: ICQF, names: list[str]) -> pd.DataFrame:
+def _loading_table(fitted: GroupFits, common: ICQF, names: list[str]) -> pd.DataFrame:
     """Every loading with its interval, one row each."""
     k, items = len(common.components_), [str(name) for name in common.item_range_.index]
     top = np.ptp(common.item_range_.to_numpy(), axis=1) if common.loading_max == "item_range" else np.inf

@@ -54,7 +54,7 @@ def write_groups(
     wordings = {item.name: item.wording for item in read.questionnaire.items}
 
     def write(place: Path) -> None:
-        for name in ("factors", "items", "loadings"):
+        for name in ("factors", "items", "loadings", "levels"):
             write_table(getattr(result, name), place / f"{name}.csv", decimals=DECIMALS)
         write_document(place / "groups.html", groups_page(result, wordings, command))
 
@@ -63,7 +63,12 @@ def write_groups(
         options=options,
         started=started or datetime.now(UTC),
         notes=read.notes,
-        result={"verdict": result.verdict, "groups": result.sizes, "sentences": list(result.sentences)},
+        result={
+            "verdict": result.verdict,
+            "groups": result.sizes,
+            "overlap": round(result.overlap, DECIMALS),
+            "sentences": [result.hypothesis, *result.sentences],
+        },
     )
     return write_folder(Path(folder), "invariance", write, provenance, force=force, inputs=read.files)
 
@@ -76,10 +81,41 @@ def groups_page(result: Invariance, wordings: Mapping[str, str], command: str = 
         f"Groups: {groups}. {result.n_permutations} permutations, {result.n_resamples} resamples.",
         *result.sentences,
     ]
-    sections = [_factors_section(result, shown), _items_section(result, shown, wordings)]
+    sections = [
+        _question_section(result),
+        _factors_section(result, shown),
+        _items_section(result, shown, wordings),
+    ]
     return Document(
         f"Are the factors the same? Groups of {result.by}", lead, sections, footer=made_by(command)
     )
+
+
+def _question_section(result: Invariance) -> Section:
+    """The hypothesis, and what the words of the page mean."""
+    legend = Bullets(
+        [
+            Prose([
+                Span("different", "strong"), ": at equal scores, some items rise more steeply "
+                f"with the factor in one group than in another, more than in permuted groups (p ≤ {ALPHA:g}, "
+                "allowing for the number of factors).",
+            ]),
+            Prose([
+                Span("same", "strong"), ": no such difference was found, and the groups' loadings have a "
+                f"congruence of at least {ALIKE:g}. This does not prove that they are equal.",
+            ]),
+            Prose([
+                Span("similar", "strong"), ": no such difference was found, but the congruence is lower, so "
+                "one may have been missed.",
+            ]),
+            Prose([
+                Span("overlap", "strong"), f" of the groups: {result.overlap:.0%}. It is 100 % where groups "
+                "have the same scores and 0 % where they have none in common; the less overlap, the fewer "
+                "participants are compared.",
+            ]),
+        ]
+    )  # fmt: skip
+    return Section("What is tested", [result.hypothesis, legend])
 
 
 def _factors_section(result: Invariance, shown: Mapping[Any, str]) -> Section:
@@ -87,56 +123,65 @@ def _factors_section(result: Invariance, shown: Mapping[Any, str]) -> Section:
         [
             shown[name],
             row["verdict"],
-            shown_p(row["p"], ALPHA),
+            shown_p(row["p"], ALPHA) if result.tested else "–",
             f"{row['congruence']:.3f}",
             f"{row['found']:.2f}",
         ]
         for name, row in result.factors.iterrows()
     ]
-    legend = Bullets(
-        [
-            Prose([
-                Span("different", "strong"), ": the groups' loadings differ by more than those of shuffled "
-                "groups (p of at most 0.05, allowing for the number of factors).",
-            ]),
-            Prose([Span("same", "strong"), f": they do not, and their congruence is at least {ALIKE:g}."]),
-            Prose([
-                Span("similar", "strong"), ": they do not, but their congruence is lower, so a difference "
-                "may have been missed.",
-            ]),
-            Prose([
-                Span("found in every group", "strong"), ": the lowest correlation with the common factor "
-                "if each group is fitted separately.",
-            ]),
-        ]
-    )  # fmt: skip
+    note = Prose([
+        Span("Found in every group", "strong"), ": the lowest correlation with the common factor if each "
+        "group is fitted separately.",
+    ])  # fmt: skip
     head = ["factor", "verdict", "p", "congruence", "found in every group"]
-    return Section("Factors", [Grid("Each factor in the groups", head, rows), legend])
+    return Section("Factors", [Grid("Each factor in the groups", head, rows), note])
 
 
 def _items_section(result: Invariance, shown: Mapping[Any, str], wordings: Mapping[str, str]) -> Section:
     parts: list[Block] = [Picture("groups", _figure(result, wordings), "The loadings that differ most")]
-    for what, title in (("", "load differently"), ("level_", "are answered higher or lower at equal scores")):
-        part = result.items[result.items[f"{what}flagged"]].sort_values(f"{what}p")
-        if part.empty:
-            parts.append(f"No items {title} (false discovery rate of 5 %).")
-            continue
-        factor = [] if what else ["factor"]
-        rows = [
-            [
-                *(str(name), wordings.get(str(name), ""), *(shown[row[each]] for each in factor)),
-                f"{row[f'{what}difference']:.2f}",
-                shown_p(row[f"{what}q"], ALPHA),
-            ]
-            for name, row in part.iterrows()
-        ]
-        caption = f"{counted(len(part), 'item')} that {title} (false discovery rate of 5 %)"
-        parts.append(Grid(caption, ["item", "wording", *factor, "difference in points", "q"], rows))
+    if result.tested:
+        parts += [_loading_grid(result, shown, wordings), _level_grid(result, wordings)]
     parts.append(
         "Loadings of each group are compared on the common factor's scale. All of them, with their 95 % "
-        "intervals, are in loadings.csv, and every item's tests in items.csv."
+        "intervals, are in loadings.csv, every item's tests in items.csv, and the level of every group in "
+        "levels.csv. Reversed items are counted from their highest answer, so that higher is always more of "
+        "what the factor measures."
     )
     return Section("Items", parts)
+
+
+def _loading_grid(result: Invariance, shown: Mapping[Any, str], wordings: Mapping[str, str]) -> Block:
+    part = result.items[result.items["flagged"]].sort_values("p", kind="stable")
+    if part.empty:
+        return "No items load differently (false discovery rate of 5 %)."
+    rows = [
+        [
+            *(str(name), wordings.get(str(name), ""), shown[row["factor"]]),
+            *(f"{row['difference']:.2f}", shown_p(row["q"], ALPHA)),
+        ]
+        for name, row in part.iterrows()
+    ]
+    caption = f"{counted(len(part), 'item')} that load differently (false discovery rate of 5 %)"
+    return Grid(caption, ["item", "wording", "factor", "difference in points", "q"], rows)
+
+
+def _level_grid(result: Invariance, wordings: Mapping[str, str]) -> Block:
+    part = result.items[result.items["level_flagged"]].sort_values("level_p", kind="stable")
+    if part.empty:
+        return "No items are answered higher or lower at equal scores (false discovery rate of 5 %)."
+    rows = [
+        [
+            *(str(name), wordings.get(str(name), ""), f"{row['level_difference']:+.2f}".replace("-", "−")),
+            *(str(row["level_higher"]), shown_p(row["level_q"], ALPHA)),
+        ]
+        for name, row in part.iterrows()
+    ]
+    answered = "is answered" if len(part) == 1 else "are answered"
+    caption = (
+        f"{counted(len(part), 'item')} that {answered} higher or lower at equal scores (false discovery rate "
+        "of 5 %)"
+    )
+    return Grid(caption, ["item", "wording", f"points, {result.level_sign}", "higher in", "q"], rows)
 
 
 def _figure(result: Invariance, wordings: Mapping[str, str]) -> Figure:

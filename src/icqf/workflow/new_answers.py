@@ -71,10 +71,14 @@ def read_for_model(
     answers: StudyFiles | str | os.PathLike[str],
     *,
     extra: Sequence[str] = (),
+    refitted: bool = False,
     **roles: Any,
 ) -> ModelledAnswers:
-    """Read a model, and answers to its items with the ranges, directions and codes of the fit."""
-    fitted, files = load_model(model), files_for_model(answers, roles)
+    """Read a model, and answers to its items with the ranges, directions and codes of the fit.
+
+    A model that is to be `refitted` to these answers may have other survey weights.
+    """
+    fitted, files = load_model(model), files_for_model(answers, roles, refitted=refitted)
     if isinstance(fitted, MetaICQF):
         if files.groups is not None:
             raise parameter_error("groups", " does not apply to batteries: participants are held out singly.")
@@ -97,11 +101,13 @@ def read_for_model(
     )
 
 
-def files_for_model(answers: StudyFiles | str | os.PathLike[str], roles: dict[str, Any]) -> StudyFiles:
+def files_for_model(
+    answers: StudyFiles | str | os.PathLike[str], roles: dict[str, Any], *, refitted: bool = False
+) -> StudyFiles:
     """Return the files and roles of new answers; roles defined by the model are refused."""
     files = answers if isinstance(answers, StudyFiles) else StudyFiles(Path(answers), **roles)
     for name in _OF_THE_MODEL:
-        if getattr(files, name):
+        if getattr(files, name) and not (refitted and name == "weights"):
             raise parameter_error(name, " is defined by the model; leave it out.")
     return files
 

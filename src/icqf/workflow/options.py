@@ -460,7 +460,7 @@ class InvarianceOptions(ModelledOptions):
     >>> from icqf.workflow import InvarianceOptions
     >>> options = InvarianceOptions.of({"model": "model.icqf", "answers": "new.csv", "by": "sex"})
     >>> options.parameters
-    {'n_permutations': 199, 'n_resamples': 100, 'random_state': 0, 'n_jobs': 1}
+    {'n_bands': 8, 'n_permutations': 999, 'n_resamples': 100, 'random_state': 0, 'n_jobs': 1}
     """
 
     by: str = option(
@@ -470,7 +470,14 @@ class InvarianceOptions(ModelledOptions):
         metavar="COLUMN",
         missing="No column of groups is given.",
     )
-    permutations: int = option(199, "Number of shuffles in the test.", kind=PARAMETERS["n_permutations"])
+    groups: str | None = like(
+        StudyFiles, "groups", help="Column of families or classes, which are permuted whole.", label=""
+    )
+    weights: str | None = like(StudyFiles, "weights")
+    bands: int = option(
+        8, "Bands of the propensity within which groups are permuted.", kind=PARAMETERS["n_bands"]
+    )
+    permutations: int = option(999, "Number of permutations.", kind=PARAMETERS["n_permutations"])
     bootstrap: int = option(
         100, "Number of resamples of each group for the intervals.", kind=PARAMETERS["n_resamples"]
     )
@@ -481,6 +488,7 @@ class InvarianceOptions(ModelledOptions):
     def parameters(self) -> dict[str, Any]:
         """The parameters of `icqf.analyses.invariance`, other than model, answers and groups."""
         return {
+            "n_bands": self.bands,
             "n_permutations": self.permutations,
             "n_resamples": self.bootstrap,
             "random_state": self.seed,
