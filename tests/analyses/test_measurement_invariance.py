@@ -10,7 +10,7 @@ import pytest
 
 from icqf import ICQF, InputError
 from icqf.analyses import invariance, measurement_invariance
-from icqf.analyses.measurement_invariance import Evidence, Tests, rescaled
+from icqf.analyses.measurement_invariance import Evidence, PermutationTests, rescaled
 from icqf.analyses.propensity_bands import Bands, cut, exchanged, log_odds, make_bands
 from icqf.data import Questionnaire
 from icqf.datasets import load_bfi, load_demo
@@ -48,7 +48,7 @@ def synthetic(rng, k=3, m=20, n=39):
     scale = rng.uniform(0.1, 10, (1, m))
     apart = [rng.chisquare(2, (n + 1, k)), rng.chisquare(2, (n + 1, m)) * scale, rng.chisquare(2, (n + 1, m))]
     first, others = tuple(part[0] for part in apart), tuple(part[1:] for part in apart)
-    return Tests(first, others, np.full(2, 50.0), 1.0)
+    return PermutationTests(first, others, np.full(2, 50.0), 1.0)
 
 
 def test_five_of_a_hundred_whatever_the_number_of_factors():

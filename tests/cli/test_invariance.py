@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -40,20 +41,58 @@ def test_the_figure_says_what_the_groups_are(run, results, files, tmp_path, monk
 def test_what_is_written(groups):
     out, result = groups
     names = ["factors.csv", "groups.html", "groups.md", "groups.png", "items.csv"]
-    names += ["loadings.csv", "provenance.json"]
+    names += ["levels.csv", "loadings.csv", "provenance.json"]
     assert sorted(path.name for path in out.iterdir()) == names
     factors = pd.read_csv(out / "factors.csv")
-    assert set(factors["verdict"]) <= {"same", "similar", "different"} and len(factors) == 2
+    assert set(factors["verdict"]) <= {"same", "similar", "different", "not tested"} and len(factors) == 2
     assert pd.read_csv(out / "items.csv")["item"].tolist()[0] == "q01"
     assert len(pd.read_csv(out / "loadings.csv")) == 2 * 2 * 12
+    assert len(pd.read_csv(out / "levels.csv")) == 2 * 12
     page = (out / "groups.md").read_text()
     assert page.startswith("# Are the factors the same? Groups of sex") and "| Factor 1 |" in page
     assert "icqf invariance model.icqf answers.csv --by sex" in page
     assert all(f"| {value:.3f} |" in page for value in factors["congruence"])  # 0.949 is no 0.95
     assert "2 factors compared between 'f'" in result.stdout
+    hypothesis = "Tested: participants with the same scores"
+    assert hypothesis in page and hypothesis in result.stdout and "## What is tested" in page
     account = json.loads((out / "provenance.json").read_text())
     assert account["tool"] == "invariance" and account["options"]["by"] == "sex"
     assert sum(account["result"]["groups"].values()) == 79  # somebody answered nothing
+
+
+def test_levels_have_a_sign_and_a_size(run, results, tmp_path):
+    """An item that one group answers a point higher than equally affected participants of the other."""
+    frame = table(n=240)
+    frame["site"] = np.random.default_rng(0).choice(["x", "y"], 240)
+    answers = pd.to_numeric(frame["q04"]).replace(9, np.nan)
+    frame["q04"] = np.where(frame["site"] == "y", np.minimum(answers + 1, 3), answers)
+    frame.to_csv(tmp_path / "sites.csv", index=False)
+    words = ("--by", "site", "--permutations", "99", "--bootstrap", "2", "--out", tmp_path / "groups")
+    result = run("invariance", results / "model.icqf", tmp_path / "sites.csv", *words)
+    assert result.exit_code == 0, result.stderr
+    found = pd.read_csv(tmp_path / "groups" / "items.csv").set_index("item").loc["q04"]
+    assert found["level_flagged"] and found["level_higher"] == "y" and found["level_difference"] > 0.3
+    page = (tmp_path / "groups" / "groups.md").read_text()
+    assert "points, y less x" in page and f"| +{found['level_difference']:.2f} | y |" in page
+    assert "in points (y less x):" in result.stdout and f"+{found['level_difference']:.2f}" in result.stdout
+
+
+def test_families_and_weights_are_columns_of_the_file(run, results, tmp_path):
+    frame = table()
+    frame["family"], frame["weight"] = np.arange(len(frame)) // 2, 1 + np.arange(len(frame)) % 3
+    frame.to_csv(tmp_path / "more.csv", index=False)
+    words = ("invariance", results / "model.icqf", tmp_path / "more.csv", "--by", "sex", *FEW, "--out")
+    written = {}
+    for name, more in (
+        ("plain", ()),
+        ("families", ("--groups", "family")),
+        ("weights", ("--weights", "weight")),
+    ):
+        result = run(*words, tmp_path / name, *more)
+        assert result.exit_code == 0, result.stderr
+        written[name] = (tmp_path / name / "items.csv").read_text()
+    assert len(set(written.values())) == 3
+    assert "the same survey weight" in (tmp_path / "weights" / "groups.md").read_text()
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def _between(values: Array, share: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Tests:
+class PermutationTests:
     """Statistics of groups and of permuted groups."""
 
     differences: tuple[Array, ...]  # sums of squares between groups, of factors, items and levels
@@ -149,7 +149,7 @@ class Tests:
 
 def permutation_tests(
     evidence: Evidence, codes: Array, *, n_permutations: int, seed: int, **how: Any
-) -> Tests:
+) -> PermutationTests:
     """Compare groups with groups permuted within bands; `how` says how `run_all` runs."""
     jobs = {
         f"permuted {first}": (evidence, codes, [(seed, 0, at) for at in numbers])
@@ -159,7 +159,7 @@ def permutation_tests(
     done = run_all(jobs, _permuted, **how)
     every = [part for result in done.values() for part in result["apart"]]
     some = (np.random.default_rng((seed, 0, at)) for at in range(min(n_permutations, _PERMUTATIONS)))
-    return Tests(
+    return PermutationTests(
         evidence.statistics(codes),
         tuple(np.array([part[at] for part in every]) for at in range(3)),
         *exchanged(codes, [evidence.bands.permuted(codes, rng) for rng in some]),
@@ -617,7 +617,7 @@ def _overall_level(answers: Array, observed: Array) -> Array:
 
 
 def _result(
-    tests: Tests,
+    tests: PermutationTests,
     fits: GroupFits,
     level: Array,
     common: ICQF,
