@@ -342,8 +342,7 @@ class Invariance:
     def hypothesis(self) -> str:
         """The hypothesis that is tested, in words."""
         return (
-            f"Tested: participants with {listed(self.given, most=len(self.given))} answer alike, whichever "
-            "group they are in. "
+            f"Tested: participants with {_joined(self.given)} answer alike, whichever group they are in. "
             f"Groups are therefore permuted only within {self.n_bands} bands of participants who are about "
             "equally likely to be in each group given these, and a group that merely has higher or lower "
             "scores does not count as different."
@@ -734,7 +733,7 @@ def _about_factors(result: Invariance) -> str:
     if not result.tested:
         return (
             f"{compared}: not tested, because the groups hardly overlap. Of participants with "
-            f"{listed(result.given, most=len(result.given))}, too few are in different groups "
+            f"{_joined(result.given)}, too few are in different groups "
             f"({result.overlap:.0%} of what groups of one population would have), and a p-value would mean "
             "nothing."
         )
@@ -749,6 +748,10 @@ def _about_factors(result: Invariance) -> str:
     if lost:
         text += f" A group fitted on its own does not find {', '.join(lost)} (correlation below {FOUND:g})."
     return text
+
+
+def _joined(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _about_items(result: Invariance) -> str:
