@@ -734,7 +734,7 @@ def _about_factors(result: Invariance) -> str:
         return (
             f"{compared}: not tested, because the groups hardly overlap. Of participants with "
             f"{_joined(result.given)}, too few are in different groups "
-            f"({result.overlap:.0%} of what groups of one population would have), and a p-value would mean "
+            f"({100 * result.overlap:.0f} % of what groups of one population would have), and a p-value would mean "
             "nothing."
         )
     counts = [(word, int((result.factors["verdict"] == word).sum())) for word in VERDICTS]
