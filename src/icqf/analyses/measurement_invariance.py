@@ -734,8 +734,8 @@ def _about_factors(result: Invariance) -> str:
         return (
             f"{compared}: not tested, because the groups hardly overlap. Of participants with "
             f"{_joined(result.given)}, too few are in different groups "
-            f"({100 * result.overlap:.0f} % of what groups of one population would have), and a p-value would mean "
-            "nothing."
+            f"({100 * result.overlap:.0f} % of what groups of one population would have), and a p-value "
+            "would mean nothing."
         )
     counts = [(word, int((result.factors["verdict"] == word).sum())) for word in VERDICTS]
     verdicts = ", ".join(f"{n} {word}" for word, n in counts if n)

@@ -109,9 +109,9 @@ def _question_section(result: Invariance) -> Section:
                 "one may have been missed.",
             ]),
             Prose([
-                Span("overlap", "strong"), f" of the groups: {100 * result.overlap:.0f} %. It is 100 % where groups "
-                "have the same scores and 0 % where they have none in common; the less overlap, the fewer "
-                "participants are compared.",
+                Span("overlap", "strong"), f" of the groups: {100 * result.overlap:.0f} %. It is 100 % where "
+                "groups have the same scores and 0 % where they have none in common; the less overlap, "
+                "the fewer participants are compared.",
             ]),
         ]
     )  # fmt: skip
