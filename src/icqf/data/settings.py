@@ -110,6 +110,7 @@ Kind = Number | OneOf | Flag
 PARAMETERS: dict[str, Kind] = {
     "n_components": Number(least=1, whole=True, or_else=(None,)),
     "beta": Number(least=0.0, most=LARGEST),
+    "meta_beta": Number(least=0.0, most=LARGEST),
     "loading_beta": Number(least=0.0, most=LARGEST, or_else=(None,)),
     "smoothness": Number(least=0.0, most=math.inf),
     "item_weight": OneOf(("range", "variance", None)),
