@@ -10,6 +10,7 @@ from icqf.core import observations
 from icqf.core.observations import Observations
 from icqf.core.penalties import L1
 from icqf.core.problem import Bounds, Problem
+from icqf.core.result import Factors
 from icqf.core.start import Starts
 from icqf.models.longitudinal_problem import VisitObservations, best_courses, smoothed
 from icqf.resampling.folds import folds_of
@@ -34,13 +35,13 @@ def visits(n=60, *, seen=0.5, seed=0, dtype=np.float64, same=None, missing=0.1):
     )
     answers[rng.random(answers.shape) < missing] = np.nan
     answers[np.isnan(answers).all(axis=1), 0] = 1
-    return VisitObservations(answers, np.ones((1, n)), dtype=dtype, participant=who, bin=when, bins=BINS)
+    return VisitObservations(answers, np.ones((1, len(who))), dtype=dtype, bin=when, bins=BINS)
 
 
 def wide(kept):
-    """The same as one row per participant."""
+    """The same with all columns of each visit."""
     table = np.full((kept.n, BINS, ITEMS), -1.0)
-    table[kept.participant, kept.bin] = kept.answers
+    table[np.arange(kept.n), kept.bin] = kept.answers
     return Observations(table.reshape(kept.n, -1), kept.design, kept.weights, dtype=kept.dtype)
 
 
@@ -61,13 +62,13 @@ def test_blocks_are_those_of_the_wide_table():
     same_blocks(kept, wide(kept))
 
 
-def test_hidden_answers_and_some_participants_are_those_of_the_wide_table():
+def test_hidden_answers_and_some_visits_are_those_of_the_wide_table():
     kept = visits()
     rng = np.random.default_rng(1)
     rows = np.sort(rng.choice(kept.n, 25, replace=False))
     mask = rng.random(kept.answers.shape) < 0.3
     full = np.zeros((kept.n, BINS, ITEMS), dtype=bool)
-    full[kept.participant, kept.bin] = mask
+    full[np.arange(kept.n), kept.bin] = mask
     same_blocks(kept.hide(mask).take(rows), wide(kept).hide(full.reshape(kept.n, -1)).take(rows))
 
 
@@ -82,34 +83,15 @@ def test_without_smoothness_a_fit_is_that_of_the_wide_table_to_the_bit():
 
 
 def test_endless_smoothness_is_one_loading_at_all_ages():
-    """With two complete visits each, it is the plain fit of the means with half the penalty."""
+    """It is the fit of the pooled visits with a penalty for each bin."""
     kept = visits(same=2, missing=0.0)
-    kept = replace(kept, design=np.zeros((0, kept.n)))
-    smooth = solved(smoothed(problem_of(kept), 1e5), 2, tol=1e-5, max_iter=5000)
-    assert smooth.converged
+    problem = problem_of(kept)
+    pooled = settled(problem.pooled().with_beta(0.0), Starts(problem.pooled()).make("nndsvd", 2), tol=1e-5)
+    start = Factors(pooled.factors.scores, problem.spread(pooled.factors.loadings))
+    smooth = settled(smoothed(problem.with_beta(0.0), 1e5), start, tol=1e-5, max_iter=5000)
     courses = smooth.factors.loadings.reshape(-1, BINS, ITEMS)
     assert np.ptp(courses, axis=1).max() < 1e-3
-    means = replace(kept.pooled(), answers=np.asarray(kept.pooled().answers))
-    span = np.full(ITEMS, 4.0)
-    pooled = Problem(means, span, Bounds(1.0, span, span), L1(0.05))
-    plain = solved(pooled, 2, tol=1e-5, max_iter=5000)
-    # F = 2 (F of the means with β / 2) + what visits differ by themselves, which no model changes
-    apart = 0.5 * ((kept.answers - np.asarray(means.answers)[kept.participant]) ** 2).sum()
-    assert smooth.objective == pytest.approx(2 * plain.objective + apart, rel=1e-4)
-    order = np.argsort(plain.factors.loadings[:2].sum(axis=1)), np.argsort(courses[:2].sum(axis=(1, 2)))
-    np.testing.assert_allclose(
-        plain.factors.loadings[:2][order[0]], courses[:2][order[1]].mean(axis=1), atol=0.02
-    )
-
-
-def test_the_intercept_of_each_age_is_free():
-    """Whatever level the answers of a bin are raised to, factors with one loading at all ages describe it."""
-    kept = visits(200, same=2, missing=0.0)
-    raised = replace(kept, answers=np.minimum(kept.answers / 2, 2) + 0.5 * kept.bin[:, None])
-    found = solved(smoothed(problem_of(raised, beta=0.0), 1e5), 2, tol=1e-4, max_iter=5000)
-    courses = found.factors.loadings.reshape(-1, BINS, ITEMS)
-    assert np.ptp(courses[:2], axis=1).max() < 2e-3
-    assert (np.diff(courses[2].mean(axis=1)) > 0.3).all()
+    np.testing.assert_allclose(courses.mean(axis=1), pooled.factors.loadings, atol=0.02)
 
 
 def test_bounds_hold_exactly_and_the_certificate_holds_with_smoothness():
@@ -117,7 +99,7 @@ def test_bounds_hold_exactly_and_the_certificate_holds_with_smoothness():
     W, Q = found.factors.scores, found.factors.loadings
     assert found.converged and found.certificate.holds(1e-4)
     assert W.min() >= 0 and W.max() <= 1 and Q.min() >= 0 and Q.max() <= 4
-    assert (np.concatenate([W, np.ones((1, 60))]).T @ Q).max() <= 4
+    assert (np.concatenate([W, np.ones((1, W.shape[1]))]).T @ Q).max() <= 4
 
 
 def test_the_whole_table_is_never_made_when_it_is_large(monkeypatch):
@@ -126,7 +108,7 @@ def test_the_whole_table_is_never_made_when_it_is_large(monkeypatch):
     kept = visits(500, seen=0.3)
     blocks = list(kept.blocks())
     assert max(block.X.size for block in blocks) <= 400
-    assert sum(len(block.X) for block in blocks) == 500
+    assert sum(len(block.X) for block in blocks) == kept.n
     whole = settled(
         smoothed(problem_of(visits(500, seen=0.3)), 1.0), Starts(problem_of(kept)).make("nndsvd", 2)
     )
@@ -134,25 +116,12 @@ def test_the_whole_table_is_never_made_when_it_is_large(monkeypatch):
     np.testing.assert_allclose(whole.factors.loadings, parts.factors.loadings, atol=1e-6)
 
 
-def test_what_is_pooled_is_the_mean_over_visits():
-    kept = visits()
-    pooled = kept.pooled().answers
-    for i in (0, 7, 59):
-        own = kept.answers[kept.participant == i]
-        seen = ~np.isnan(own).all(axis=0)
-        np.testing.assert_allclose(pooled[i, seen], np.nanmean(own[:, seen], axis=0))
-        assert np.isnan(pooled[i, ~seen]).all()
-
-
-def test_a_shuffle_deals_each_participants_visits_anew_and_nothing_else():
-    kept = visits(200)
-    shuffled = kept.shuffled(np.random.default_rng(0))
-    np.testing.assert_array_equal(shuffled.participant, kept.participant)
-    np.testing.assert_array_equal(shuffled.bin, kept.bin)
-    assert not np.array_equal(shuffled.answers, kept.answers, equal_nan=True)
-    for i in range(200):
-        ours, theirs = (each.answers[each.participant == i].tolist() for each in (kept, shuffled))
-        assert sorted(map(str, ours)) == sorted(map(str, theirs))
+def test_what_is_pooled_are_the_same_visits_with_one_column_per_item():
+    kept = visits().hide(np.random.default_rng(1).random((visits().n, ITEMS)) < 0.2)
+    pooled = kept.pooled()
+    assert pooled.m == ITEMS and pooled.n == kept.n
+    np.testing.assert_array_equal(pooled.answers, kept.answers)
+    np.testing.assert_array_equal(pooled.observed, kept.observed)
 
 
 def test_folds_hide_every_answer_once():
@@ -182,7 +151,7 @@ def test_the_error_on_hidden_answers_is_that_of_the_predictions():
     held = HeldOut(problem, mask)
     factors = settled(held.visible, held.starts.make("nndsvd", 2)).factors
     R = np.minimum(np.concatenate([factors.scores, np.ones((1, kept.n))]).T @ factors.loadings, 4)
-    R = R.reshape(kept.n, BINS, ITEMS)[kept.participant, kept.bin]
+    R = R.reshape(kept.n, BINS, ITEMS)[np.arange(kept.n), kept.bin]
     errors = (kept.answers - R)[mask & ~np.isnan(kept.answers)] ** 2
     assert held.error(factors).mean == pytest.approx(errors.mean(), rel=1e-9)
     assert held.error(factors).count == len(errors)

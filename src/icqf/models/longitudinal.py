@@ -398,7 +398,10 @@ smallest_category, random_state, callback
     def scores_of_fit(self, statement: VisitStatement, factorization: Factorization) -> pd.DataFrame:
         """Scores (V, k) at all visits of the table that the model was just fitted to."""
         scores = np.full((len(statement.visits), len(factorization.factors.scores)), np.nan)
-        scores[statement.stated.kept] = factorization.factors.scores.T
+        found = factorization.factors.scores
+        if self.smoothness == CONSTANT:  # of the pooled columns, and so in another order of sums
+            found = self.model_.solve_scores(statement.problem.with_beta(float(self.beta)))
+        scores[statement.stated.kept] = found.T
         return _score_table(scores, statement.visits, self.get_feature_names_out())
 
     def plain(self) -> ICQF:
