@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from icqf import InputError
 from icqf.cli.program import cli
 from icqf.workflow.evaluation import Design
+from icqf_experiments import made_with
 from icqf_experiments.calibration import STATEMENTS, number_of_factors, replication
 from icqf_experiments.calibration.frame import (
     BINS,
@@ -23,6 +24,7 @@ from icqf_experiments.calibration.frame import (
 )
 from icqf_experiments.calibration.learning import best_candidate, left_out
 from icqf_experiments.calibration.populations import Population, behind, pairs_of_parts
+from icqf_experiments.made_with import record
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 
@@ -79,7 +81,7 @@ def test_a_statement_that_is_not_named_comes_from_its_table(tmp_path):
 def test_a_table_that_is_not_of_probabilities_is_refused(tmp_path, broken):
     statement = Statement("wrong", "Wrong", "", lambda design: broken)
     with pytest.raises(InputError, match="wrong"):
-        calibration_page([statement], [], Design(tmp_path))
+        calibration_page([statement], ["wrong"], Design(tmp_path))
 
 
 def test_parts_of_a_public_study_share_no_participant():
@@ -181,6 +183,21 @@ def test_the_committed_page_says_what_the_committed_table_says(statement):
     error, naive = brier(said)
     assert verdict(said) in page
     assert f"| {statement.title} | {len(said)} | {error:.3f} | {naive:.3f} |" in page
+
+
+def test_the_page_is_written_from_tables_alone_with_their_commits(tmp_path):
+    cases(0.9, 0.2).assign(moved=0.1, converged=True).to_csv(
+        tmp_path / "calibration-settled.csv", index=False
+    )
+    record(tmp_path, "calibration-settled", command="icqf reproduce calibration", made_with="abc1234")
+    words = ["reproduce", "calibration", "--tables", "--out", str(tmp_path)]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0, result.output
+    assert "## A fit has settled" in result.stdout and result.stdout.count("\n## ") == 2
+    assert "All 100 cases, made with commit abc1234" in result.stdout
+    assert [*made_with.read(tmp_path)] == ["calibration-settled"]
+    refused = CliRunner().invoke(cli, [*words, "--statement", "settled"])
+    assert refused.exit_code == 2 and "leave out --statement" in refused.output
 
 
 @pytest.mark.long

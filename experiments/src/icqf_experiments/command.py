@@ -83,11 +83,11 @@ def _run(
     *,
     what: str = "Experiment",
     unit: str = "fits",
-    parts: Iterable[str] = (),
+    parts: Iterable[str] | None = None,
 ) -> None:
     """Run an experiment, record what its page was made with, and print the page.
 
-    `parts` are studies or statements that have a table, and so a record, of their own.
+    `parts` are the studies or statements that were run, if these have a table, and so a record, of their own.
     """
     from icqf.workflow.evaluation import Design
     from icqf_experiments.made_with import commit, record
@@ -104,7 +104,8 @@ def _run(
             commit=commit(),
         )
         page = work(design.quickly() if options.get("quick") else design)
-        for table in [f"{page.stem}-{part}" for part in parts] or [page.stem]:
+        made = [page.stem] if parts is None else [f"{page.stem}-{part}" for part in parts]
+        for table in made:
             record(design.out, table, command=design.command, made_with=design.commit)
     if not options["quiet"]:
         echo(page.read_text(encoding="utf-8"))
@@ -223,7 +224,7 @@ def _on_studies(
             raise click.UsageError(f"--{name} gives files, but --study does not include {name}.", ctx)
     most = QUICK_PARTICIPANTS if options["quick"] else None
     studies = [load_study(name, files=files.get(name, ()), most=most) for name in options["studies"]]
-    _run(ctx, options, partial(work, studies), parts=options["studies"] if apart else ())
+    _run(ctx, options, partial(work, studies), parts=options["studies"] if apart else None)
 
 
 @_experiment("loadings", "Loadings of three methods side by side (experiment 1).", *_study_options(["hbn"]))
@@ -348,6 +349,7 @@ def selection_command(ctx: click.Context, **options: Any) -> None:
         metavar="NAME",
         help="Only these statements; others come from their tables in the folder, where they are.",
     ),
+    click.option("--tables", is_flag=True, help="Run nothing: write the page from the tables in the folder."),
     QUICK,
     JOBS,
 )
@@ -359,10 +361,12 @@ def calibration_command(ctx: click.Context, **options: Any) -> None:
     from icqf_experiments.calibration import STATEMENTS
     from icqf_experiments.calibration.frame import calibration_page
 
-    names = options["statements"]
-    _known(names, STATEMENTS, "statement")
+    _known(options["statements"], STATEMENTS, "statement")
+    if options["tables"] and options["statements"]:
+        raise click.UsageError("--tables runs nothing: leave out --statement.", ctx)
+    names = () if options["tables"] else options["statements"] or tuple(STATEMENTS)
     work = partial(calibration_page, STATEMENTS.values(), names)
-    _run(ctx, options, work, what="Calibration", unit="pairs", parts=names or STATEMENTS)
+    _run(ctx, options, work, what="Calibration", unit="pairs", parts=names)
 
 
 @_experiment("consensus", "When averaging over resamples helps.", GROUND, JOBS)

@@ -24,7 +24,7 @@ from icqf.models.consensus import best_fits
 from icqf.models.statement import NewAnswers, state
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
-from icqf.resampling.replication import FOUND, ONE_ITEM, probability_of, stepped_up, strongest_share
+from icqf.resampling.replication import FOUND, ONE_ITEM, fisher_z, probability_of, stepped_up, strongest_share
 
 Array = NDArray[Any]
 FEWEST = 20  # participants of a study
@@ -33,6 +33,9 @@ CHANCES = (0.8, 0.9)
 BELOW = 4  # halves say nothing about studies of fewer than this part of their participants
 BEYOND = 2  # times a pilot's participants: of larger studies it says nothing
 OTHER_COLUMNS = ("n", "source", "mean", "every")
+# Learned by `icqf reproduce calibration --statement planning-answers`: log odds that a second study finds a
+# factor, by Fisher's z of the mean agreement of pairs of studies, and by the logarithm of size / 200.
+FROM_ANSWERS = {"intercept": -3.28, "agreement": 3.56, "size": 0.45}
 SUBSAMPLES, STEPPED_UP, HALVES, SIMULATED = "subsamples", "stepped up", "halves", "simulated"
 
 
@@ -45,8 +48,8 @@ class SamplePlan:
     curve : DataFrame
         One row per number of participants ``n``: ``source`` ("subsamples" of a pilot, "stepped up" from its
         halves, "halves" that the model remembers, or "simulated" from the model), ``mean`` (share of the
-        factors that are found again), ``every`` (share of the pairs of studies in which all are; from halves,
-        as if factors were found independently), and the share of pairs that find each factor.
+        factors that are found again), ``every`` (chance that all are, as if factors were found independently;
+        share of pairs where they are simulated), and the chance of each factor.
     factors : DataFrame
         By factor, and for ``mean`` and ``every``: ``n80`` and ``n90``, the participants from which on it is
         found again in 80 and in 90 of 100 studies; missing where more are needed than were tried.
@@ -201,9 +204,10 @@ def plan(
     -----
     Two disjoint subsamples of a pilot are two independent samples, so that what they say holds for studies
     of their size, whatever the answers contain. The agreement r of two halves becomes t r / (1 + (t − 1) r)
-    in studies t times as large (Spearman–Brown). How simulated studies allow for the error of the model is
-    described in `icqf.analyses.simulation.Populations`. docs/planning.md compares what is said with what is
-    found in public studies.
+    in studies t times as large (Spearman–Brown). But all subsamples are of one pilot: what their mean
+    agreement means for other studies was learned (`icqf reproduce calibration`). How simulated studies
+    allow for the error of the model is described in `icqf.analyses.simulation.Populations`. docs/planning.md
+    compares what is said with what is found in public studies.
 
     Examples
     --------
@@ -251,9 +255,12 @@ def plan(
     below = [n for n in wanted if n <= half] + [half] * (wanted[-1] > half and half not in wanted)
     found = subsampled_agreement(model, X, confounds=confounds, sizes=below, **settings)
     rows = [
-        _row(n, SUBSAMPLES, found[n], names)
-        if n <= half
-        else _row(n, STEPPED_UP, stepped_up(found[half], n / half), names)
+        _chances_row(
+            n,
+            SUBSAMPLES if n <= half else STEPPED_UP,
+            _likely(n, stepped_up(found[min(n, half)], max(n / half, 1))),
+            names,
+        )
         for n in wanted
     ]
     return _plan_of(rows, names, n_repeats, n_pilot)
@@ -335,12 +342,24 @@ def _within_reach(sizes: Sequence[int], n: int) -> list[int]:
 def _halved_row(size: int, n: int, table: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
     """A row of the curve, from the agreement of halves of n: the replication probability at another size."""
     chances = probability_of(stepped_up(table["halves"], size / n), table["largest"])
-    about = {"n": size, "source": HALVES, "mean": float(chances.mean()), "every": float(chances.prod())}
+    return _chances_row(size, HALVES, chances, names)
+
+
+def _likely(n: int, agreement: Array) -> Array:
+    """How likely a second study of n participants finds each factor, from the agreement (pairs, k)."""
+    z = fisher_z(agreement.mean(axis=0))
+    logit = FROM_ANSWERS["intercept"] + FROM_ANSWERS["agreement"] * z + FROM_ANSWERS["size"] * np.log(n / 200)
+    return np.asarray(1 / (1 + np.exp(-logit)))
+
+
+def _chances_row(n: int, source: str, chances: Array, names: Sequence[str]) -> dict[str, Any]:
+    """A row of the curve, from the chance of each factor."""
+    about = {"n": n, "source": source, "mean": float(chances.mean()), "every": float(chances.prod())}
     return {**about, **dict(zip(names, chances.tolist(), strict=True))}
 
 
 def _row(n: int, source: str, agreement: Array, names: Sequence[str]) -> dict[str, Any]:
-    """A row of the curve, from the agreement (pairs, k)."""
+    """A row of the curve, from the agreement (pairs, k) of simulated studies: shares of pairs."""
     found = agreement >= FOUND
     shares = dict(zip(names, found.mean(axis=0).tolist(), strict=True))
     about = {"n": n, "source": source, "mean": float(found.mean())}

@@ -86,7 +86,7 @@ def plan_page(plan: SamplePlan, command: str = "") -> Document:
         Picture("plan", figure, "The chance that factors are found again"),
         Grid("Participants needed for a chance of 80 and 90 %", ["participants for", "80 %", "90 %"], rows),
         Grid(
-            "Share of pairs of studies that find it again",
+            "Chance that a second study finds it again",
             ["participants", "from", "share of the factors", "all factors", *(shown[name] for name in names)],
             [
                 [str(row["n"]), row["source"], *(f"{row[name]:.2f}" for name in ("mean", "every", *names))]
