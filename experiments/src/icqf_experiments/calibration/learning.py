@@ -104,10 +104,11 @@ class Candidates:
             rows.append({**row, "noise": told_of_noise(table.assign(said=said))[0]})
         return pd.DataFrame(rows)
 
-    def blocks(self, table: pd.DataFrame) -> list[Block]:
-        """The rule, all candidates, and the one that is used, learned from all cases."""
+    def blocks(self, table: pd.DataFrame, used: str | None = None) -> list[Block]:
+        """The rule, all candidates, and what is used (the rule's choice by default), learned from all cases."""
         scores = self.compared(table)
-        best = best_candidate(scores, told_of_noise(table)[1])
+        ruled = best_candidate(scores, told_of_noise(table)[1])
+        best = used or ruled
         rows = [
             [
                 f"{row['candidate']}{' (used)' * (row['candidate'] == best)}"
@@ -125,6 +126,8 @@ class Candidates:
             " ".join(RULE.split()),
             Grid("All that were tried, in studies left out", head, rows),
         ]
+        if best != ruled:
+            found.append(f"The rule takes “{ruled}”. icqf does not use it yet: it says “{best}”, as before.")
         terms = self.named[best].terms
         if terms:
             numbers = [f"{value:.2f}" for value in self.learned(table, best)]
