@@ -105,7 +105,7 @@ class Candidates:
         return pd.DataFrame(rows)
 
     def blocks(self, table: pd.DataFrame, used: str | None = None) -> list[Block]:
-        """The rule, all candidates, and what is used (the rule's choice by default), learned from all cases."""
+        """The rule, all candidates, and what is used (by default the rule's choice), from all cases."""
         scores = self.compared(table)
         ruled = best_candidate(scores, told_of_noise(table)[1])
         best = used or ruled
