@@ -132,7 +132,7 @@ class ICQF(FittedModel):
         A start ends when no single loading would move by more than `tol` of its item's range, and no
         score by more than `tol`, in its own exact step (see `certificate_`). Such steps are small in a flat
         valley, too: the best fit is tested by an exchange of loadings between factors, and continued until
-        its moves are ten times smaller where it does not come back.
+        its moves are ten times smaller where it does not come back (with n_init="auto", in any case).
     stop : {"certificate", "objective"}
         When a start ends: by `certificate_`, as described under `tol`; or, as in the paper, where the
         objective changes by less than `tol` of itself from one iteration to the next, which leaves it about

@@ -162,14 +162,21 @@ def _tested(model: ICQF, problem: Problem, best: Factorization, rng: np.random.G
     In a flat valley or at a saddle every single step is small. So all factors and confounds exchange some of
     their loadings, which hardly changes the reconstructed answers where scores follow, and the iterations run
     again. A fit that comes back has settled. One that ends elsewhere, or lower, is continued until its moves
-    are ten times smaller, and tested again; what ends lower is kept.
+    are ten times smaller, and tested again; what ends lower is kept. With n_init="auto" the fit is continued
+    before it is tested: it then lies nearer to its limit.
     """
     bounded = problem.bounds.loading is not None  # without bounds, scores and loadings have no common unit
     usual = bounded and problem.observations.repeats == 1 and problem.n <= LARGE
     if not usual or not best.converged or model.solver != "fast" or model.stop != "certificate":
         return best
-    found, small, finer = best, _small_drift(problem, model.tol), 1.0
+    found, small = best, _small_drift(problem, model.tol)
+    finer, start = (FINER, best.factors.loadings) if model.n_init == "auto" else (1.0, None)
     for _ in range(1 + TRIES):
+        if start is not None:
+            further = _settled(model, problem, start, finer=finer, done=found.n_iter)
+            if further.objective < found.objective:
+                trace, n_iter = found.trace.followed_by(further.trace), found.n_iter + further.n_iter
+                found = replace(further, trace=trace, n_iter=n_iter)
         loadings = found.factors.loadings
         shaken = _settled(model, problem, _exchanged(problem, loadings, rng), finer=finer)
         drift = _distance(problem, loadings, shaken.factors.loadings)
@@ -179,10 +186,6 @@ def _tested(model: ICQF, problem: Problem, best: Factorization, rng: np.random.G
         if not lower and (finer > 1 or drift <= small):
             break
         start, finer = shaken.factors.loadings if lower else loadings, FINER
-        further = _settled(model, problem, start, finer=finer, done=found.n_iter)
-        if further.objective < found.objective:
-            trace, n_iter = found.trace.followed_by(further.trace), found.n_iter + further.n_iter
-            found = replace(further, trace=trace, n_iter=n_iter)
     certificate = replace(found.certificate, drift=drift)
     return replace(found, certificate=certificate, converged=certificate.holds(model.tol) and drift <= small)
 
