@@ -121,7 +121,17 @@ def test_change_of_everybody_shows_in_the_scores():
     assert abs(means["1"] - means["0"]) < 0.05 < means["0"] - means["2"]
 
 
-def test_a_visit_without_answers_gets_no_scores_and_changes_nothing(data, model):
+def test_a_visit_without_answers_did_not_take_place(data, model):
+    ages = {*range(4)} - {*data.visits.loc[data.visits["participant"] == "P0001", "age"]}
+    empty = data.visits.iloc[[0]].assign(age=min(ages))
+    empty[empty.columns[2:]] = np.nan
+    visits = pd.concat([data.visits, empty], ignore_index=True)
+    again = LongitudinalICQF(2, item_range=(0, 4), smoothness=1.0).fit(visits)
+    np.testing.assert_array_equal(again.loadings_by_age_, model.loadings_by_age_)
+    assert model.transform(visits).loc[("P0001", str(min(ages)))].isna().all()
+
+
+def test_a_participant_without_answers_gets_no_scores_and_changes_nothing(data, model):
     empty = pd.DataFrame({"participant": ["nobody"], "age": [1]}).reindex(columns=data.visits.columns)
     visits = pd.concat([data.visits, empty], ignore_index=True)
     with pytest.warns(InputWarning, match="1 participant answered nothing"):

@@ -430,7 +430,7 @@ smallest_category, random_state, callback
         """Scores (V, k), one row per participant and visit: a participant's rows are their course.
 
         Each visit is scored by its own answers, with the loadings of its bin. A visit beyond the fitted ages
-        counts as one in the nearest bin. A visit without answers gets NaN, with a warning.
+        counts as one in the nearest bin. A visit without answers gets NaN.
         """
         check_is_fitted(self, "model_")
         inner, visits = self.model_, NewVisits(self, X)

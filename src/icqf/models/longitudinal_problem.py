@@ -442,6 +442,12 @@ class Visits(Source):
             bins=len(self.bins),
         )
 
+    def silent(self, answered: Array) -> Array:
+        who, n = self.arranged.participant, len(self.arranged.names)
+        nothing = np.bincount(who, weights=answered, minlength=n) == 0
+        first = np.diff(who, prepend=-1) > 0
+        return first & nothing[who]
+
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(column_names(self.items, self.bins))

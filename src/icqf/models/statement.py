@@ -112,6 +112,10 @@ class Source(ABC):
     def observe(self, learned: Learned, design: Array, weights: Array | None, kept: Array) -> None:
         """Make the observations of the participants kept (n,), with this design (n, c) and these weights."""
 
+    def silent(self, answered: Array) -> Array:
+        """One row (n,) of each participant without any answers."""
+        return ~answered
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the columns of the problem."""
@@ -158,7 +162,7 @@ def state(model: FittedModel, source: Source) -> StatedProblem:
     design = encoder.transform(source.confounds, n_rows=len(answered))
     if not answered.all():
         consequence = "kept out of the fit" if known is None else "their scores are NaN"
-        warn_of_empty_rows(source.rows, answered, consequence=consequence)
+        warn_of_empty_rows(source.rows, ~source.silent(answered), consequence=consequence)
     source.observe(learned, design, weights, kept)
     ranges = np.tile(ranges, (source.repeats, 1))
     if known is None:

@@ -208,12 +208,12 @@ def score_courses(
     age: str = "visit",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw each factor's scores over the visits: the mean, and a band.
+    """Draw each factor's scores over the visits: the mean, and a bar.
 
     Parameters
     ----------
     table : DataFrame
-        One row per factor and bin: ``factor``, ``bin``, ``mean``, and the ends of the band, ``low`` and
+        One row per factor and bin: ``factor``, ``bin``, ``mean``, and the ends of the bar, ``low`` and
         ``high``.
     places : sequence of float, optional
         Position of each bin on the axis; by default one after the other.
@@ -237,11 +237,11 @@ def score_courses(
     bins = list(dict.fromkeys(table["bin"]))
     x = np.arange(len(bins), dtype=float) if places is None else np.asarray(places, dtype=float)
     factors = list(dict.fromkeys(table["factor"]))
-    step = 0.012 * max(float(np.ptp(x)), 1.0)  # so that bands of several factors do not hide each other
+    step = 0.015 * max(float(np.ptp(x)), 1.0)  # so that bars of several factors do not hide each other
     for at, (factor, label) in enumerate(zip(factors, factor_names(factors, names), strict=True)):
         own = table[table["factor"] == factor].set_index("bin").loc[bins]
         colour, moved = SERIES[at % len(SERIES)], x + step * (at - (len(factors) - 1) / 2)
-        ax.fill_between(moved, own["low"], own["high"], color=colour, alpha=0.12, linewidth=0)
+        ax.vlines(moved, own["low"], own["high"], color=colour, alpha=0.45, linewidth=2.5)
         ax.plot(
             moved, own["mean"], color=colour, marker=MARKERS[at % len(MARKERS)], markersize=5, label=label
         )

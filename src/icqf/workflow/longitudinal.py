@@ -195,7 +195,7 @@ def _scores_section(fit: VisitsFit) -> Section:
     figure = Picture(
         "courses",
         cast(Figure, ax.figure),
-        "Scores at each visit: mean, and the middle half of the participants (band)",
+        "Scores at each visit: mean, and the middle half of the participants (bar)",
     )
     head = ["Factor", *(str(label) for label in model.bins_.labels)]
     rows = [
