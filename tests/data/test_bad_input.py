@@ -453,7 +453,7 @@ def test_confounds_forgotten_or_not_asked_for(answers, people, fitted):
         ({"loading_max": -1}, "loading_max must be a number above 0, not -1."),
         ({"penalty": "l3"}, "penalty='l3' is not known; choose one of 'l1', 'l2', 'l21'."),
         ({"solver": "quick"}, "solver='quick' is not known; choose one of 'fast', 'admm'."),
-        ({"inner": "newton"}, "inner='newton' is not known; choose one of 'cd', 'fista', 'admm'."),
+        ({"inner": "newton"}, "inner='newton' is not known; choose one of 'cd', 'fista', 'admm', 'sweep'."),
         ({"init": "svd"}, "init='svd' is not known; choose one of 'nndsvd', 'rotated', 'random'."),
         ({"dtype": "int8"}, "dtype='int8' is not known; choose one of 'auto', 'float32', 'float64'."),
         ({"dtype": "floaty"}, "dtype='floaty' is not known; choose one of 'auto', 'float32', 'float64'."),

@@ -39,7 +39,7 @@ def test_lone_answers_of_a_visit_are_not_found():
     found, usual, number = (sum(each) for each in zip(*counts[20], strict=True))
     assert found <= usual + leaks.BEYOND_CHANCE * number
     found, usual, number = (sum(each) for each in zip(*counts[1], strict=True))
-    assert found > usual + 2 * leaks.BEYOND_CHANCE * number  # the attack works where nothing is left out
+    assert found > usual + leaks.BEYOND_CHANCE * number  # the attack works where nothing is left out
 
 
 def test_no_byte_of_a_model_file_depends_on_answers_of_a_few(tmp_path):

@@ -73,6 +73,7 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
     courses = pd.DataFrame(
         {"item": "q1", "factor": "factor1", "bin": ["a", "b"], "age": [1, 2], "loading": 0.5}
     )
+    by_visit = pd.DataFrame({"factor": "factor1", "bin": ["a", "b"], "mean": 0.5, "low": 0.4, "high": 0.6})
     calls = [
         lambda ax: heatmap(model, items=items, ax=ax),
         lambda ax: heatmap(model, items=items, form="wide", ax=ax),
@@ -100,6 +101,7 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
         lambda ax: plots.loading_courses(courses, "factor1", ax=ax),
         lambda ax: plots.group_loadings(two, tested, ax=ax),
         lambda ax: plots.found_again(planned, ax=ax),
+        lambda ax: plots.score_courses(by_visit, ax=ax),
     ]
     assert len(calls) == len(plots.__all__)  # one of them twice, and triptych below
     for call in calls:

@@ -8,7 +8,7 @@ from icqf import ICQF
 from icqf.analyses import Invariance
 from icqf.datasets import load_demo
 from icqf.io import read_questionnaire
-from icqf.models import AgeChanges
+from icqf.models import LoadingChanges
 from icqf.report import analyse, report_of
 from icqf.workflow.invariance import groups_page
 
@@ -60,9 +60,9 @@ def test_what_is_printed_of_age_is_what_is_judged():
     )
     at = pd.MultiIndex.from_tuples([("factor1", "q1"), ("factor2", "q2")], names=["factor", "item"])
     items = pd.DataFrame({"spread": 0.1, "p": 0.2, "q": 0.2, "changes": False}, index=at)
-    first, second = str(AgeChanges(factors, items, 199)).splitlines()
-    assert first.startswith("factor1: no overall change") and "(q = 0.0504)" in first
-    assert second.startswith("factor2: changes with age (q = 0.0496)")
+    first, second = str(LoadingChanges(factors, items, 199)).splitlines()
+    assert first.startswith("factor1: no evidence that its loadings differ") and "(q = 0.0504)" in first
+    assert second.startswith("factor2: its loadings differ between visits (q = 0.0496)")
 
 
 def test_what_is_printed_of_groups_is_what_is_judged():
