@@ -78,11 +78,14 @@ def test_what_is_printed_of_groups_is_what_is_judged():
     )
     items = pd.DataFrame(
         {"factor": "factor1", "difference": 0.4, "p": 0.01, "q": [0.0496], "flagged": True,
-         "level_difference": 0.1, "level_p": 0.5, "level_q": 0.5, "level_flagged": False}, index=["q1"],
+         "level_difference": 0.1, "level_higher": "m", "level_lower": "f", "level_p": 0.5,
+         "level_q": 0.5, "level_flagged": False}, index=["q1"],
     )  # fmt: skip
     loadings = pd.DataFrame({"factor": "factor1", "item": "q1", "group": ["f", "m"], "loading": [0.1, 0.5]})
     loadings = loadings.assign(low=0.0, high=0.6, common=0.3)
-    found = Invariance("sex", {"f": 50, "m": 50}, factors, items, loadings, 199, 100)
+    levels = pd.DataFrame({"item": "q1", "group": ["f", "m"], "level": [0.0, 0.1]})
+    sizes, given = {"f": 50, "m": 50}, ("the same scores",)
+    found = Invariance("sex", sizes, factors, items, loadings, levels, given, 8, 0.9, True, 199, 100)
     assert "factor1 differs: p = 0.0496" in found.sentences[0]
     written = groups_page(found, {"q1": "Worries"}).as_markdown()
     assert "| different | 0.0496 |" in written and "| similar | 0.0504 |" in written
