@@ -11,9 +11,9 @@ import pytest
 from icqf import ICQF, InputError
 from icqf.analyses import invariance, measurement_invariance
 from icqf.analyses.measurement_invariance import Evidence, PermutationTests, rescaled
-from icqf.analyses.propensity_bands import Bands, cut, exchanged, log_odds, make_bands
 from icqf.data import Questionnaire
 from icqf.datasets import load_bfi, load_demo
+from icqf.resampling.propensity_bands import Bands, cut, exchanged, log_odds, make_bands
 
 GOLDEN = Path(__file__).parent / "golden"
 QUICK = {"n_permutations": 19, "n_resamples": 4}

@@ -16,7 +16,6 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.analyses.propensity_bands import FEWEST_EXCHANGED, LEFT, N_BANDS, Bands, exchanged, make_bands
 from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.data.frames import as_pandas
@@ -30,6 +29,7 @@ from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Z, bootstrap, refits, settled
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
+from icqf.resampling.propensity_bands import FEWEST_EXCHANGED, LEFT, N_BANDS, Bands, exchanged, make_bands
 from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]

@@ -249,6 +249,6 @@ def score_courses(
     ax.set_ylim(0, max(1.0, float(table["high"].max())))
     ax.set_xlabel(age)
     ax.set_ylabel("Score")
-    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    ax.legend(frameon=False, loc="upper right")
     hide_frame(ax)
     return ax
