@@ -164,7 +164,7 @@ def _same_section(fit: VisitsFit) -> Section:
         parts.append(Grid("The same loadings, or ones that may differ", head, rows))
         parts.append(
             "The smaller the smoothness, the more loadings may differ between neighbouring visits. The first "
-            "line within one standard error of the best is taken, and a test must agree before loadings differ."
+            "line within one standard error of the best is taken; before loadings differ, a test must agree."
         )
     if fit.changes is not None:
         parts.append(
