@@ -424,7 +424,7 @@ def test_confounds_and_weights_are_passed_on(data):
     participants = pd.DataFrame({"age": np.linspace(6, 18, 80)})
     weights = np.linspace(1, 3, 80)
     model = search((4,), betas=[0.1]).fit(data.answers, confounds=participants, sample_weight=weights)
-    plain = ICQF(4, beta=0.1, item_range=(0, 100), max_iter=2000)
+    plain = ICQF(4, beta=0.1, item_range=(0, 100), max_iter=2000, n_init=1)
     plain.fit(data.answers, confounds=participants, sample_weight=weights)
     assert model.best_estimator_.components_.tobytes() == plain.components_.tobytes()
     np.testing.assert_array_equal(
