@@ -8,7 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 from matplotlib import image
+from matplotlib.figure import Figure
 
+from icqf.report import Document, Picture, Section
 from icqf.report.words import number
 from report_names import NASTY
 
@@ -344,3 +346,16 @@ def test_tables_that_scroll_say_so(browser, page):
 
 def test_size(page):
     assert page.stat().st_size < 2_000_000
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_wide_figure_of_a_page_fits_the_window(browser, tmp_path, width):
+    """Groups, batteries, visits and plans have figures that are wider than the text."""
+    picture = Picture("wide", Figure(figsize=(14, 4)), "Nothing")
+    file = tmp_path / "page.html"
+    file.write_text(Document("Groups", [], [Section("Items", [picture])]).as_html(), encoding="utf-8")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(file.as_uri())
+    assert browser.execute_script("return document.images[0].naturalWidth") > width
+    assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
