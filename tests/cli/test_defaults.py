@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -93,10 +94,15 @@ LONG_ON_BFI = {"app", "batch", "diagnosis", "longitudinal", "meta", "stability"}
 
 
 @pytest.fixture(scope="session")
-def place(request, tmp_path_factory):
-    """A folder whose answers are fitted, with all options at their defaults."""
-    made = STUDIES[request.param](tmp_path_factory.mktemp("defaults"))
-    made.run(f"fit answers.csv{made.codebook}")
+def place_of(tmp_path_factory):
+    """A function: the folder of a study whose answers are fitted, with all options at their defaults."""
+
+    @cache
+    def made(study):
+        place = STUDIES[study](tmp_path_factory.mktemp("defaults"))
+        place.run(f"fit answers.csv{place.codebook}")
+        return place
+
     return made
 
 
@@ -224,7 +230,7 @@ def test_every_command_has_a_case():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("place", "command"),
+    ("study", "command"),
     [
         pytest.param(
             study,
@@ -235,7 +241,6 @@ def test_every_command_has_a_case():
         for study in STUDIES
         for command in CASES
     ],
-    indirect=["place"],
 )
-def test_a_command_with_its_defaults(command, place):
-    CASES[command](place)
+def test_a_command_with_its_defaults(study, command, place_of):
+    CASES[command](place_of(study))
