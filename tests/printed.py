@@ -13,7 +13,7 @@ from icqf.datasets import demo_paths
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SCALES = ("Low mood", "Temper", "Worry")
+SCALES = {"Low mood": "mood", "Temper": "temper", "Worry": "sleep"}  # with the names of files that pages use
 _FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -80,8 +80,7 @@ def write_stand_ins(folder):
         codebook.to_csv(folder / place / "codebook.csv", index=False)
         part[["child_id", "age", "sex"]].to_csv(folder / place / "participants.csv", index=False)
         for scale, own in codebook.groupby("subscale"):
-            name = scale.lower().replace(" ", "_")
-            part[["child_id", *own["name"]]].to_csv(folder / place / f"{name}.csv", index=False)
+            part[["child_id", *own["name"]]].to_csv(folder / place / f"{SCALES[scale]}.csv", index=False)
     _write_redcap(folder, few, codebook)
     _write_big_five(folder)
     _write_spss(folder / "answers.sav", few)
