@@ -92,13 +92,17 @@ def _reduced(stored: StoredModel, chosen: list[str]) -> StoredModel:
             if name in ("components", "confound_components", "explained")
             else arrays[name][at]
         )
+    scores = {}
+    if "score_zeros" in arrays:
+        arrays |= {name: arrays[name][at] for name in ("score_residual", "score_variance")}
+        scores = {"scores_of_more_items": True}
     parameters = dict(stored.header["parameters"])
     if isinstance(parameters["item_weight"], list):
         parameters["item_weight"] = [parameters["item_weight"][item] for item in at]
     before, span = arrays["item_scale"], np.ptp(arrays["item_range"], axis=1)
     arrays["item_scale"] = _scale(parameters["item_weight"], before, span)
     parameters["beta"] = _beta(parameters["beta"], before, arrays["item_scale"])
-    header = {**stored.header, "items": chosen, "parameters": parameters, "dtype": "float64"}
+    header = {**stored.header, **scores, "items": chosen, "parameters": parameters, "dtype": "float64"}
     known = {item.name: item for item in stored.codebook.items}
     entries = tuple(known[name] for name in chosen if name in known)
     return StoredModel(header, arrays, replace(stored.codebook, items=entries))

@@ -7,3 +7,5 @@ from .longitudinal import LongitudinalICQFCV as LongitudinalICQFCV
 from .meta import HierarchyComparison as HierarchyComparison
 from .meta import MetaICQF as MetaICQF
 from .meta import compare_hierarchy as compare_hierarchy
+from .score_intervals import ScoreIntervals as ScoreIntervals
+from .score_intervals import reliable_change as reliable_change

@@ -28,6 +28,7 @@ from icqf.models.summary import FitStatistics, Summary
 
 if TYPE_CHECKING:
     from icqf.io.model_file import StoredModel
+    from icqf.models.score_intervals import ScoreDistribution, ScoreIntervals
 
 Array = NDArray[Any]
 
@@ -74,6 +75,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     n_features_in_: int
     codebook_: StoredCodebook
     factor_names_: list[str]
+    score_distribution_: ScoreDistribution | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
@@ -118,6 +120,37 @@ class FittedModel(TransformerMixin, BaseEstimator):
                 "participant, in the same order."
             )
         return np.concatenate(scores)
+
+    def score_intervals(self, X: Any, *, confounds: Any = None, level: float = 0.9) -> ScoreIntervals:
+        """Scores with intervals that hold the true score with this probability, and their information.
+
+        The true score is what the model would find if the same items were answered without error. The
+        interval comes from simulated participants like those of the fit, who are scored by the items that
+        this participant answered; fewer answers give wider intervals. A score about which the answers say
+        next to nothing is NaN, and `reasons` tells why. The first call takes a second for the simulation,
+        which has a fixed seed.
+
+        Parameters
+        ----------
+        X, confounds
+            Answers and confounds in memory, as for `transform`.
+        level : float
+            Probability of the interval, at least 0.5.
+
+        Examples
+        --------
+        >>> from icqf import ICQF
+        >>> from icqf.datasets import load_demo
+        >>> study = load_demo()
+        >>> found = ICQF(4).fit(study).score_intervals(study)
+        >>> list(found.table().columns[:4])
+        ['factor1', 'factor1_low', 'factor1_high', 'factor1_information']
+        >>> bool((found.low <= found.high).all(axis=None))
+        True
+        """
+        from icqf.models.score_intervals import score_intervals
+
+        return score_intervals(self, X, confounds=confounds, level=level)
 
     def solve_scores(self, problem: Problem) -> Array:
         """Scores (k, n) for a stated problem, with the factors in the order of the fit."""

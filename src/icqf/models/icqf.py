@@ -23,6 +23,7 @@ from icqf.errors import Advice, InputError, InputWarning, Worded
 from icqf.models.base import FittedModel, in_parts
 from icqf.models.factor_names import default_names
 from icqf.models.multistart import fit_from_starts, starts_table
+from icqf.models.score_intervals import ScoreDistribution
 from icqf.models.statement import Memory, Source, StatedProblem, state
 from icqf.models.summary import FitStatistics
 
@@ -205,6 +206,9 @@ class ICQF(FittedModel):
     n_iter_ : int
     n_participants_ : int
         Participants who answered anything.
+    score_distribution_ : ScoreDistribution or None
+        How the scores are distributed, from which `score_intervals` is simulated; no single participant's.
+        None below 100 participants, where scores stayed on a cluster, and for averaged models.
     codebook_ : StoredCodebook
         Wordings, directions and missing codes of the items, and the name of the ids, when the model was
         fitted to a questionnaire or loaded from a file that holds them.
@@ -390,6 +394,9 @@ class ICQF(FittedModel):
             factorization.fit.sst,
             factorization.fit.explained,
             problem.n - problem.observations.answer_counts(),
+        )
+        self.score_distribution_ = ScoreDistribution.of(
+            problem, factorization.factors.scores, factorization.fit
         )
         return self
 

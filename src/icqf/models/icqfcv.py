@@ -28,6 +28,7 @@ from icqf.errors import Advice, InputError, InputWarning, counted
 from icqf.models.consensus import best_fits
 from icqf.models.icqf import ICQF, refuse_fixed, scores_of_fit, warned_if_empty
 from icqf.models.multistart import in_memory, solver_of
+from icqf.models.score_intervals import ScoreIntervals
 from icqf.models.search import (
     Plan,
     SearchJournal,
@@ -481,6 +482,11 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         """Scores of these participants by the chosen model."""
         check_is_fitted(self)
         return self.best_estimator_.transform(X, confounds=confounds)
+
+    def score_intervals(self, X: Any, *, confounds: Any = None, level: float = 0.9) -> ScoreIntervals:
+        """Scores with intervals by the chosen model; see `ICQF.score_intervals`."""
+        check_is_fitted(self)
+        return self.best_estimator_.score_intervals(X, confounds=confounds, level=level)
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
         """Reconstructed answers by the chosen model."""

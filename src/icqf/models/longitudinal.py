@@ -391,6 +391,7 @@ smallest_category, random_state, callback
         if isinstance(inner.item_weight, np.ndarray):
             inner.item_weight = np.tile(inner.item_weight, bins)
         self.model_ = warned_if_empty(inner.keep(statement.stated, factorization))
+        self.model_.score_distribution_ = None  # scores of visits have no intervals
         self.items_ = list(statement.items)
         self.bins_, self.gaps_, self.codebook_ = statement.bins, statement.gaps, statement.codebook
         return self

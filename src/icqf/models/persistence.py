@@ -18,6 +18,7 @@ from icqf.data.settings import check_parameters
 from icqf.io.model_file import StoredModel
 from icqf.models.factor_names import checked_names, default_names
 from icqf.models.multistart import GIVEN, starts_table
+from icqf.models.score_intervals import ScoreDistribution
 from icqf.models.summary import FitStatistics
 from icqf.resampling.replication import MEASURED, table_of
 
@@ -67,6 +68,10 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         **{name: significant(getattr(model.fit_statistics_, name)) for name in _STATISTICS},
         **{f"trace_{name}": significant(model.trace_[name].to_numpy()) for name in model.trace_.columns},
     }
+    distribution = model.score_distribution_
+    if distribution is not None:
+        arrays |= distribution.arrays()
+        header |= {"scores_of_more_items": True} if distribution.of_more_items else {}
     return StoredModel(header, arrays, described(model, model.codebook_))
 
 
@@ -169,6 +174,10 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     model.n_averaged_ = int(header["n_averaged"])
     model.n_participants_ = int(header["n_participants"])
     model.fit_statistics_ = FitStatistics(**{name: arrays[name] for name in (*_STATISTICS, "missing")})
+    if "score_zeros" in arrays:  # older files have none
+        model.score_distribution_ = ScoreDistribution.from_arrays(
+            arrays, len(model.components_), len(items), bool(header.get("scores_of_more_items"))
+        )
     model.codebook_ = stored.codebook
     _check_model(model, stored)
     return model
