@@ -28,7 +28,8 @@ from icqf.models.summary import FitStatistics, Summary
 
 if TYPE_CHECKING:
     from icqf.io.model_file import StoredModel
-    from icqf.models.score_intervals import ScoreDistribution, ScoreIntervals
+    from icqf.models.score_intervals import ScoreIntervals
+    from icqf.models.score_table import ScoreDistribution
 
 Array = NDArray[Any]
 

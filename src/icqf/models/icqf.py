@@ -23,7 +23,7 @@ from icqf.errors import Advice, InputError, InputWarning, Worded
 from icqf.models.base import FittedModel, in_parts
 from icqf.models.factor_names import default_names
 from icqf.models.multistart import fit_from_starts, starts_table
-from icqf.models.score_intervals import ScoreDistribution
+from icqf.models.score_table import ScoreDistribution
 from icqf.models.statement import Memory, Source, StatedProblem, state
 from icqf.models.summary import FitStatistics
 

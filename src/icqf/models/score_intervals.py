@@ -1,581 +1,32 @@
-"""How sure a score is: an interval for every score, its information, and reliable change between visits.
-
-A fit keeps how its scores are distributed (`ScoreDistribution`), without any single participant's. From that
-and the loadings, participants are simulated with a fixed seed: scores like those fitted, answers given the
-scores, and the scores of these answers. The assumed distribution is first corrected until simulated fits look
-like the real one (scores, their correlations, and residuals), because fitted scores vary more, and residuals
-less, than true ones. What is kept of it is a table for each factor (`ScoreTable`): the probability of every
-observed score for every true score, at several amounts of information. With the distribution of true scores
-it gives the interval of the true score for any observed one, by Bayes' rule.
-"""
+"""How sure a score is: an interval for every score, its information, and reliable change between visits."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Mapping
+import os
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
-from sklearn.utils.validation import check_is_fitted
 
-from icqf.data.frames import as_pandas
+from icqf.data.frames import AnswersInParts, as_pandas, is_dask_array
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
 from icqf.errors import Advice, InputError
+from icqf.models.score_table import ScoreTable, score_table
 from icqf.models.statement import NewAnswers, state
 
 if TYPE_CHECKING:
-    from icqf.core.problem import Problem
-    from icqf.core.result import Fit
     from icqf.models.base import FittedModel
 
 Array = NDArray[Any]
 
-GROUP = 20  # fewest participants of whom a mean score is kept
-N_QUANTILES = 40
-FEWEST = 100  # participants of a fit that gives intervals
 LEAST_INFORMATION = 0.1  # below this share of the variance, a score is left out
 NOTHING_ANSWERED = "no answers"
 TOO_LITTLE = "the answers given say next to nothing about this factor"
 NOT_MEASURED = "the items say next to nothing about this factor"
-
-DISTRIBUTION = ("zeros", "quantiles", "correlation", "residual", "variance")
-_CELLS = 40  # of scores, after one of exact zeros
-_FRACTIONS = np.array([0.03, 0.1, 0.25, 0.5, 1.0])  # of the information of all items
-_CORRECTIONS, _N_CORRECTING, _N_COMPLETE, _N_INCOMPLETE = 3, 1500, 4000, 4000
-_SHARES = (0.05, 0.6)  # of items answered by simulated participants with incomplete answers, log-uniform
-_ROUNDS = 25  # of deconvolution
-_LEVELS = 21  # of answers on a continuous scale
-_PRECISION = np.array([-8.0, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256])
-_MEANS = np.linspace(0, 1, 33)
-_LOWEST_MEAN = 0.005  # of an item's range
-_SEED = 28
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreDistribution:
-    """How the scores of a fit are distributed, as kept in a model file: no single participant's score.
-
-    Attributes
-    ----------
-    zeros : array (k,)
-        Share of scores that are 0.
-    quantiles : array (k, 40)
-        Of the scores above 0, interpolated between means of at least 20 participants with similar scores.
-    correlation : array (k, k)
-        Of the scores.
-    residual : array (m,)
-        Variance of the answers around the reconstructed ones, in units of each item's range.
-    variance : array (m,)
-        Variance of the answers, in the same units.
-    """
-
-    zeros: Array
-    quantiles: Array
-    correlation: Array
-    residual: Array
-    variance: Array
-    of_more_items: bool = False  # whether they are of a fit to more items than the model now has
-
-    def arrays(self) -> dict[str, Array]:
-        """The numbers as arrays of a model file."""
-        return {f"score_{name}": getattr(self, name) for name in DISTRIBUTION}
-
-    @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, Array], k: int, m: int, of_more_items: bool
-    ) -> ScoreDistribution:
-        """The distribution from the arrays of a model file, refused if it is not valid."""
-        values = [arrays[f"score_{name}"] for name in DISTRIBUTION]
-        zeros, quantiles, correlation, residual, variance = values
-        shapes = [(k,), (k, N_QUANTILES), (k, k), (m,), (m,)]
-        if [value.shape for value in values] != shapes or not all(
-            np.isfinite(value).all() for value in values
-        ):
-            raise ValueError("the distribution of scores is not valid")
-        valid = (zeros >= 0).all() and (zeros <= 1).all() and (quantiles >= 0).all()
-        valid = valid and (np.diff(quantiles, axis=1) >= 0).all() and (residual >= 0).all()
-        valid = valid and (variance >= 0).all() and (np.abs(correlation) <= 1).all()
-        if not valid or (np.diag(correlation) != 1).any() or (correlation != correlation.T).any():
-            raise ValueError("the distribution of scores is not valid")
-        return cls(zeros, quantiles, correlation, residual, variance, of_more_items)
-
-    @classmethod
-    def of(cls, problem: Problem, scores: Array, fit: Fit) -> ScoreDistribution | None:
-        """Of a fit with these scores (k, n); None where there are too few of them."""
-        if scores.shape[1] < FEWEST:
-            return None
-        spread = scores.std(axis=1) > 1e-9
-        correlation = np.eye(len(scores))
-        if spread.sum() > 1:
-            correlation[np.ix_(spread, spread)] = np.corrcoef(scores[spread])
-        answers = problem.observations.answer_counts()
-        weight = problem.gamma * problem.m / problem.span.max() / problem.n  # of a participant, on average
-        unit = np.maximum(answers * weight, 1e-300) * problem.span**2
-        return cls(
-            np.round((scores <= 0).mean(axis=1), 2),
-            np.round([_quantiles(each[each > 0]) for each in scores], 3),
-            _symmetric(np.round(correlation, 2)),
-            np.round(fit.sse / unit, 4),
-            np.round(fit.sst / unit, 4),
-        )
-
-
-def _symmetric(correlation: Array) -> Array:
-    np.fill_diagonal(correlation, 1.0)
-    return (correlation + correlation.T) / 2
-
-
-def _quantiles(scores: Array) -> Array:
-    """Quantiles of scores, between means of groups of neighbours; zeros where there are too few."""
-    if len(scores) < 2 * GROUP:
-        return np.zeros(N_QUANTILES)
-    groups = np.array_split(np.sort(scores), min(N_QUANTILES, len(scores) // GROUP))
-    means = [group.mean() for group in groups]
-    return np.interp(_middles(N_QUANTILES), _middles(len(means)), means)
-
-
-def _middles(n: int) -> Array:
-    return (np.arange(n) + 0.5) / n
-
-
-# --- answers of simulated participants --------------------------------------------------------------------
-
-
-@lru_cache(maxsize=32)
-def _answer_distributions(n_levels: int) -> tuple[Array, Array]:
-    """Distributions (precision, mean, level) of answers between 0 and 1, and their variances.
-
-    p(z) ∝ exp(az − cz²): of all distributions with this mean and variance the least informative; of yes/no
-    items, there is one for each mean.
-    """
-    z = np.linspace(0, 1, n_levels)
-    means = np.clip(_MEANS, _LOWEST_MEAN, 1 - _LOWEST_MEAN)
-    low = np.full((len(_PRECISION), len(means)), -1200.0)
-    high = -low
-    for _ in range(60):
-        a = (low + high) / 2
-        exponent = a[:, :, None] * z - _PRECISION[:, None, None] * z**2
-        p = np.exp(exponent - exponent.max(axis=2, keepdims=True))
-        p /= p.sum(axis=2, keepdims=True)
-        above = p @ z > means
-        low, high = np.where(above, low, a), np.where(above, a, high)
-    return p, p @ z**2 - (p @ z) ** 2
-
-
-@dataclass(frozen=True, eq=False)
-class _Items:
-    """The items of a model in units of their ranges: what simulated participants answer to."""
-
-    lowest: Array  # (m,)
-    span: Array  # (m,)
-    levels: Array  # (m,), possible answers
-    loadings: Array  # (k, m)
-    confound_loadings: Array  # (c, m)
-    missing: Array  # (m,), shares in the fit
-
-    @classmethod
-    def of(cls, model: FittedModel) -> _Items:
-        lowest, highest = model.item_range_.to_numpy(dtype=float).T
-        span = highest - lowest
-        whole = (lowest % 1 == 0) & (span % 1 == 0) & (span < _LEVELS)
-        return cls(
-            lowest,
-            span,
-            np.where(whole, span + 1, _LEVELS).astype(int),
-            model.components_ / span,
-            model.confound_components_ / span,
-            np.clip(model.fit_statistics_.missing / model.n_participants_, 0, 0.95),
-        )
-
-    def answers(self, scores: Array, design: Array, residual: Array, rng: np.random.Generator) -> Array:
-        """Answers (n, m) in their own units, given scores (k, n), with residuals of this variance (m,)."""
-        expected = np.clip(scores.T @ self.loadings + design @ self.confound_loadings, 0, 1)
-        at = expected * (len(_MEANS) - 1)
-        cell = np.minimum((at + rng.random(at.shape)).astype(int), len(_MEANS) - 1)
-        uniform, answers = rng.random(at.shape), np.empty_like(at)
-        for j, n_levels in enumerate(self.levels):
-            p, variances = _answer_distributions(int(n_levels))
-            average = variances @ (np.bincount(cell[:, j], minlength=len(_MEANS)) / len(cell))
-            place = np.interp(-residual[j], -average, np.arange(len(average)))  # variances fall
-            first = min(int(place), len(average) - 2)
-            mixed = (first + 1 - place) * p[first] + (place - first) * p[first + 1]
-            reached = uniform[:, j, None] > np.cumsum(mixed, axis=1)[cell[:, j], :-1]
-            answers[:, j] = reached.sum(axis=1) / (n_levels - 1)
-        return self.lowest + answers * self.span
-
-    def drawn_confounds(self, model: FittedModel, n: int, rng: np.random.Generator) -> pd.DataFrame | None:
-        """Confounds with the shares and means of the fit, independent of each other."""
-        table: dict[str, Any] = {}
-        for column in model.confound_encoder_.columns:
-            if column.categories is not None:
-                chosen = rng.choice(len(column.categories), n, p=np.array(column.shares) / sum(column.shares))
-                table[column.name] = pd.Series([column.categories[at] for at in chosen], dtype=object)
-            else:
-                mean = np.clip((column.mean - column.low) / (column.high - column.low), 0.05, 0.95)
-                width = column.high - column.low
-                table[column.name] = column.low + width * rng.beta(3 * mean, 3 * (1 - mean), n)
-        return pd.DataFrame(table) if table else None
-
-
-# --- the table --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ScoreTable:
-    """What observed scores say about true ones, for each factor and several amounts of information.
-
-    Scores are in cells: exact zeros first, then 40 of equal width up to `top`.
-
-    Attributes
-    ----------
-    top : array (k,)
-        The highest score of each factor's cells.
-    prior : array (k, 41)
-        Distribution of true scores.
-    likelihood : array (k, 5, 41, 41)
-        Probability of each observed score, for fractions of information and true scores.
-    information : array (k, 5)
-        Share of the variance of true scores that observed ones resolve.
-    precision : array (k, k)
-        Inverse of the covariance of true scores.
-    weights : array (k, m)
-        Loadings in units of the items' residuals.
-    complete : array (k,)
-        Information of complete answers in the linear approximation, a signal-to-noise ratio.
-    """
-
-    top: Array
-    prior: Array
-    likelihood: Array
-    information: Array
-    precision: Array
-    weights: Array
-    complete: Array
-
-    def same_as(self, other: ScoreTable) -> bool:
-        """Whether the other table is of the same model."""
-        return self is other or all(
-            np.array_equal(a, b) for a, b in zip(vars(self).values(), vars(other).values(), strict=True)
-        )
-
-    def fractions(self, answered: Array) -> Array:
-        """The information (n, k) in the items answered (n, m), as a fraction of that of all items."""
-        fractions = np.ones((len(answered), len(self.prior)))
-        rows = np.flatnonzero(~answered.all(axis=1))
-        if len(rows):
-            patterns, at = _patterns(answered[rows])
-            found = _signal(self.precision, self.weights, patterns) / np.maximum(self.complete, 1e-12)
-            fractions[rows] = np.clip(found, 0, 1)[at]
-        return fractions
-
-    def informations(self, fractions: Array) -> Array:
-        """The share of variance (n, k) that is resolved at these fractions; 0 for none."""
-        found = np.empty_like(fractions)
-        for r, known in enumerate(self.information):
-            ends = np.concatenate([[0], _FRACTIONS]), np.concatenate([[0], known])
-            found[:, r] = np.interp(fractions[:, r], *ends)
-        return found
-
-    def posterior(self, factor: int) -> Array:
-        """The distribution (5, observed, true) of true scores for each observed score."""
-        joint = self.prior[factor][:, None] * self.likelihood[factor]
-        return np.swapaxes(joint / joint.sum(axis=1, keepdims=True), 1, 2)
-
-    def quantiles(self, factor: int, probabilities: Array) -> Array:
-        """Quantiles (probabilities, 5, observed) of the true score."""
-        return _inverse(self.posterior(factor), probabilities) * self.top[factor]
-
-    def ends(self, factor: int, level: float) -> Array:
-        """Both ends (2, 5, observed) of the interval of the true score.
-
-        Each tail outside has half of the probability that is left; where one end is at the lowest or highest
-        score, so that nothing can lie outside, the other tail has half as much again.
-        """
-        tail = (1 - level) / 2
-        low, high, lower, upper = self.quantiles(
-            factor, np.array([tail, 1 - tail, 1.5 * tail, 1 - 1.5 * tail])
-        )
-        top = self.top[factor]
-        return np.array([np.where(high >= top, lower, low), np.where(low <= 0, np.maximum(upper, low), high)])
-
-    def at(self, factor: int, values: Array, scores: Array, fractions: Array) -> Array:
-        """Interpolate values (..., 5, observed) at these scores and fractions (n,)."""
-        place = np.clip(scores / self.top[factor] * _CELLS + 0.5, 1, _CELLS)
-        place = np.where(scores > 0, place, 0)
-        level = np.interp(np.log(np.maximum(fractions, _FRACTIONS[0])), np.log(_FRACTIONS), np.arange(5))
-        low, first = np.minimum(place.astype(int), _CELLS - 1), np.minimum(level.astype(int), 3)
-        across, along = place - low, level - first
-        return sum(
-            weight * values[..., first + up, low + right]
-            for up, right, weight in (
-                (0, 0, (1 - along) * (1 - across)),
-                (0, 1, (1 - along) * across),
-                (1, 0, along * (1 - across)),
-                (1, 1, along * across),
-            )
-        )
-
-
-def _patterns(answered: Array) -> tuple[Array, Array]:
-    """The distinct rows, and which of them each row is."""
-    packed = np.packbits(answered.astype(bool), axis=1)
-    _, first, at = np.unique(
-        packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True
-    )
-    return answered[first], at
-
-
-def _signal(precision: Array, weights: Array, answered: Array) -> Array:
-    """Signal-to-noise ratio (n, k) of each score for these items (n, m), in the linear approximation."""
-    k = len(weights)
-    products = np.einsum("rj,sj->jrs", weights, weights).reshape(weights.shape[1], k * k)
-    variance = np.diag(np.linalg.inv(precision))
-    after = np.empty((len(answered), k))
-    for start in range(0, len(answered), 8192):
-        gram = (answered[start : start + 8192].astype(float) @ products).reshape(-1, k, k)
-        after[start : start + 8192] = np.diagonal(np.linalg.inv(gram + precision), axis1=1, axis2=2)
-    return np.maximum(variance / after - 1, 0)
-
-
-def _inverse(distributions: Array, probabilities: Array) -> Array:
-    """Quantiles (probabilities, ...) of distributions (..., 41), as shares of the highest score."""
-    below = np.cumsum(distributions, axis=-1)
-    found = []
-    for probability in probabilities:
-        cell = np.minimum((below < probability - 1e-12).sum(axis=-1), _CELLS)
-        reached = np.take_along_axis(below, np.maximum(cell - 1, 0)[..., None], -1)[..., 0]
-        mass = np.take_along_axis(distributions, cell[..., None], -1)[..., 0]
-        inside = np.clip((probability - reached) / np.maximum(mass, 1e-300), 0, 1)
-        edge = 0.0 if probability < 0.5 else 1.0  # exact zeros and highest scores are common
-        inside = np.where((cell == 1) & (edge == 0) | (cell == _CELLS), edge, inside)
-        found.append(np.where(cell == 0, 0.0, (cell - 1 + inside) / _CELLS))
-    return np.array(found)
-
-
-def score_table(model: FittedModel) -> ScoreTable:
-    """The table of a fitted model, simulated with a fixed seed when it is first needed."""
-    check_is_fitted(model)
-    known = model.__dict__.get("_score_table")
-    if known is not None and known[0] is model.components_:
-        table: ScoreTable = known[1]
-        return table
-    if model.score_distribution_ is None:
-        raise InputError(
-            "This model does not know how its scores are distributed, so they have no intervals: it was "
-            f"saved by an earlier icqf, fitted to fewer than {FEWEST} participants or on a cluster, or it is "
-            "an average of models.",
-            code="no-intervals",
-            remedy=Advice("Fit it again, to answers in memory or in a file."),
-        )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        table = _Simulation(model, model.score_distribution_).table()
-    model.__dict__["_score_table"] = (model.components_, table)
-    return table
-
-
-class _Simulation:
-    """Simulated participants of a model, and the distribution of true scores that makes them look real."""
-
-    def __init__(self, model: FittedModel, fitted: ScoreDistribution) -> None:
-        self.model, self.fitted, self.items = model, fitted, _Items.of(model)
-        highest = np.maximum(1.25 * fitted.quantiles[:, -1], 1e-6)
-        self.top = highest if model.score_max is None else np.full(len(highest), float(model.score_max))
-        self.k = len(self.top)
-        self.observed = np.array([self._histogram(r) for r in range(self.k)])
-        self.prior, self.correlation = self.observed.copy(), fitted.correlation.copy()
-        Q = self.items.loadings
-        own = np.einsum("rj,rs,sj->j", Q, np.linalg.pinv(Q @ Q.T, hermitian=True), Q)
-        # an item that makes up a factor by itself is described without error: it has as much as other items
-        residual = fitted.residual / (1 - np.minimum(own, 0.9))
-        share = np.median(np.minimum(residual / np.maximum(fitted.variance, 1e-4), 1))
-        self.residual = np.maximum(residual, own**2 * share * fitted.variance)
-        self.least = self.residual / 2
-        if fitted.of_more_items:  # scores and residuals are those of more answers
-            self.residual = fitted.residual.copy()
-        self.rng = np.random.default_rng(_SEED)
-
-    def _histogram(self, r: int) -> Array:
-        """The distribution (41,) of fitted scores."""
-        zero = self.fitted.zeros[r]
-        middles = _middles(20 * _CELLS)
-        values = np.interp(middles, _middles(N_QUANTILES), self.fitted.quantiles[r])
-        if not values.any():
-            return np.eye(1, _CELLS + 1)[0]
-        cells = np.clip(np.ceil(values / self.top[r] * _CELLS).astype(int), 1, _CELLS)
-        positive = np.bincount(cells, minlength=_CELLS + 1) / len(values)
-        return zero * np.eye(1, _CELLS + 1)[0] + (1 - zero) * positive
-
-    def draw(self, n: int, *, spread: bool) -> tuple[Array, Array]:
-        """True scores (k, n), and the factor of each participant whose score is spread evenly, or −1.
-
-        Half of the participants have one: high scores are rare, and what they look like must be known, too.
-        """
-        values, vectors = np.linalg.eigh(self.correlation)
-        root = vectors * np.sqrt(np.maximum(values, 1e-6))
-        root /= np.sqrt((root**2).sum(axis=1, keepdims=True))
-        normal = root @ self.rng.normal(size=(self.k, n))
-        chosen = np.where(np.arange(n) % 2 == 0, -1, np.arange(n) // 2 % self.k) if spread else np.full(n, -1)
-        uniform = ndtr(normal)
-        scores = np.array([_inverse_one(p, u) for p, u in zip(self.prior, uniform, strict=True)])
-        even = np.zeros((self.k, _CELLS + 1))
-        for r in range(self.k):
-            reach = np.flatnonzero(self.prior[r] > 1e-4)
-            even[r, : min(reach.max(initial=0) + 3, _CELLS + 1)] = 1
-            even[r] /= even[r].sum()
-            rows = np.flatnonzero(chosen == r)
-            if not len(rows):
-                continue
-            flat = _inverse_one(even[r], self.rng.random(len(rows)))
-            # the other factors given this score: its normal deviate, and what the rest varies around it
-            deviate = ndtri(np.clip(_distribution(self.prior[r], flat), 1e-4, 1 - 1e-4))
-            along = (root @ root[r])[:, None]
-            others = normal[:, rows] + along * (deviate - normal[r, rows])
-            for s in range(self.k):
-                if s != r:
-                    scores[s, rows] = _inverse_one(self.prior[s], ndtr(others[s]))
-            scores[r, rows] = flat
-        return scores * self.top[:, None], chosen
-
-    def scored(self, scores: Array, answered: Array) -> tuple[Array, Array]:
-        """Observed scores (k, n) of simulated participants, and their answers (n, m), NaN where missing."""
-        n = scores.shape[1]
-        confounds = self.items.drawn_confounds(self.model, n, self.rng)
-        design = self.model.confound_encoder_.transform(confounds, n_rows=n)
-        answers = self.items.answers(scores, design, self.residual, self.rng)
-        answers[~answered] = np.nan
-        observed = np.asarray(self.model.transform(answers, confounds=confounds)).T
-        expected = np.clip(
-            np.nan_to_num(observed).T @ self.items.loadings + design @ self.items.confound_loadings, 0, 1
-        )
-        return observed, ((answers - self.items.lowest) / self.items.span - expected) ** 2
-
-    def correct(self) -> None:
-        """Change true scores and residuals until simulated fits look like the real one."""
-        for _ in range(_CORRECTIONS):
-            scores, chosen = self.draw(2 * _N_CORRECTING, spread=True)
-            answered = self.rng.random((scores.shape[1], len(self.items.span))) >= self.items.missing
-            answered[~answered.any(axis=1), 0] = True
-            observed, squares = self.scored(scores, answered)
-            like = chosen < 0
-            ratio = self.fitted.residual / np.maximum(np.nanmean(squares[like], axis=0), 1e-6)
-            self.residual = np.maximum(self.residual * np.clip(ratio, 0.6, 1.7), self.least)
-            seen = np.corrcoef(observed[:, like]) if self.k > 1 else np.eye(1)
-            change = np.nan_to_num(self.fitted.correlation - seen)
-            self.correlation = np.clip(self.correlation + change, -0.95, 0.95)
-            np.fill_diagonal(self.correlation, 1)
-            for r in range(self.k):
-                own = like | (chosen == r)
-                likelihood = self.likelihood(r, scores[r, own], observed[r, own], np.ones(own.sum()))
-                self.prior[r] = _deconvolved(self.observed[r], likelihood)
-
-    def likelihood(self, r: int, true: Array, observed: Array, weights: Array) -> Array:
-        """Probability (true, observed) of observed scores, from simulated participants of these weights."""
-        true, observed = true / self.top[r] * _CELLS, observed / self.top[r] * _CELLS
-        cells = np.ceil(true).astype(int)
-        counts = np.zeros((_CELLS + 1, _CELLS + 1))
-        for shift, share in zip(range(-2, 3), np.array([1, 2, 3, 2, 1]) / 9, strict=True):
-            # participants with nearly this score stand in for those with exactly this one
-            to = np.where(cells > 0, cells + shift, 0)
-            inside = (to >= (cells > 0)) & (to <= _CELLS)
-            moved = np.where((observed > 0) & (cells > 0), observed + to - cells, observed)
-            place = np.where(observed > 0, np.clip(np.ceil(moved), 1, _CELLS), 0).astype(int)
-            flat = to[inside] * (_CELLS + 1) + place[inside]
-            counts += np.bincount(flat, share * weights[inside], (_CELLS + 1) ** 2).reshape(counts.shape)
-        steps = np.arange(_CELLS + 1)
-        nearby = np.exp(-np.abs(steps[:, None] - steps) / 2.0)
-        counts[:, 1:] = _smoothed(counts[:, 1:])
-        counts += 0.2 * nearby / nearby.sum(axis=1, keepdims=True)
-        return counts / counts.sum(axis=1, keepdims=True)
-
-    def table(self) -> ScoreTable:
-        """The table of the corrected simulation."""
-        if not self.fitted.of_more_items:
-            self.correct()
-        middles = np.concatenate([[0], (np.arange(_CELLS) + 0.5) / _CELLS])
-        mean = self.prior @ middles * self.top
-        variance = np.maximum(self.prior @ middles**2 * self.top**2 - mean**2, 1e-9)
-        sd = np.sqrt(variance)
-        values, vectors = np.linalg.eigh(self.correlation)
-        covariance = (vectors * np.maximum(values, 0.02)) @ vectors.T * sd * sd[:, None]
-        precision = np.linalg.inv(covariance)
-        weights = self.items.loadings / np.sqrt(np.maximum(self.residual, 1e-4))
-        m = len(self.items.span)
-        complete = _signal(precision, weights, np.ones((1, m), dtype=bool))[0]
-
-        n = _N_COMPLETE + _N_INCOMPLETE
-        scores, chosen = self.draw(n, spread=True)
-        low, high = np.log(_SHARES)
-        share = np.where(np.arange(n) < _N_COMPLETE, 1.0, np.exp(self.rng.uniform(low, high, n)))
-        answered = self.rng.random((n, m)) < share[:, None]
-        answered[np.arange(n), self.rng.integers(0, m, n)] = True
-        observed, _ = self.scored(scores, answered)
-        fraction = np.ones((n, self.k))
-        some = np.arange(n) >= _N_COMPLETE
-        fraction[some] = _signal(precision, weights, answered[some]) / np.maximum(complete, 1e-12)
-        level = np.interp(np.log(np.maximum(fraction, 1e-9)), np.log(_FRACTIONS), np.arange(5))
-        likelihood = np.empty((self.k, 5, _CELLS + 1, _CELLS + 1))
-        information = np.empty((self.k, 5))
-        for r in range(self.k):
-            own = (chosen < 0) | (chosen == r)
-            for at in range(5):
-                weight = np.maximum(1 - np.abs(level[own, r] - at), 0)
-                likelihood[r, at] = self.likelihood(r, scores[r, own], observed[r, own], weight)
-            joint = self.prior[r][:, None] * likelihood[r]
-            seen = joint.sum(axis=1)
-            after = np.einsum("fto,t->fo", joint, middles) / seen
-            resolved = (seen * after**2).sum(axis=1) - (self.prior[r] @ middles) ** 2
-            information[r] = np.clip(resolved * self.top[r] ** 2 / variance[r], 0, 1)
-        information = np.maximum.accumulate(information, axis=1)
-        information[variance <= 1e-8] = 0
-        return ScoreTable(self.top, self.prior, likelihood, information, precision, weights, complete)
-
-
-def _smoothed(counts: Array) -> Array:
-    """Counts smoothed over neighbouring observed scores."""
-    padded = np.pad(counts, ((0, 0), (1, 1)), mode="edge")
-    return padded[:, :-2] / 4 + padded[:, 1:-1] / 2 + padded[:, 2:] / 4
-
-
-def _inverse_one(distribution: Array, uniform: Array) -> Array:
-    """Scores, as shares of the highest, at these values (n,) of a distribution function."""
-    below = np.cumsum(distribution)
-    below[-1] = max(below[-1], 1.0)
-    cell = np.searchsorted(below, uniform, side="left")
-    start = below[np.maximum(cell - 1, 0)]
-    inside = (uniform - start) / np.maximum(distribution[cell], 1e-300)
-    return np.where(cell == 0, 0.0, (cell - 1 + np.clip(inside, 1e-6, 1)) / _CELLS)
-
-
-def _distribution(distribution: Array, scores: Array) -> Array:
-    """The distribution function, in the middle of its step at 0, at scores as shares of the highest."""
-    below = np.cumsum(distribution)
-    cell = np.ceil(scores * _CELLS).astype(int)
-    inside = scores * _CELLS - (cell - 1)
-    return np.where(
-        cell == 0, below[0] / 2, below[np.maximum(cell - 1, 0)] + np.clip(inside, 0, 1) * distribution[cell]
-    )
-
-
-def _deconvolved(observed: Array, likelihood: Array) -> Array:
-    """The smooth distribution of true scores that gives these observed ones (EM with smoothing)."""
-    prior = observed + 1e-3 / len(observed)
-    prior /= prior.sum()
-    for _ in range(_ROUNDS):
-        expected = np.maximum(prior @ likelihood, 1e-12)
-        prior = prior * (likelihood @ (observed / expected))
-        prior[1:] = _smoothed(prior[None, 1:])[0]
-        prior /= prior.sum()
-    return prior
-
-
-# --- intervals of scores ----------------------------------------------------------------------------------
+RELIABLE = 0.05  # p-value of a reliable change
 
 
 @dataclass(frozen=True, eq=False)
@@ -631,9 +82,13 @@ def score_intervals(
     """Scores of participants with their intervals; see `FittedModel.score_intervals`."""
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.5 <= level < 1:
         raise parameter_error("level", f"={level!r} is not a probability from 0.5 to below 1, such as 0.9.")
+    if is_dask_array(X) or isinstance(X, (str, os.PathLike)) or AnswersInParts.of(X) is not None:
+        raise InputError(
+            "Intervals of scores need the answers in memory.",
+            remedy=Advice("Give a table; `icqf score` writes them for files of any size."),
+        )
     table = score_table(model)
-    source = NewAnswers(model, X, confounds)
-    stated = state(model, source)
+    stated = state(model, NewAnswers(model, X, confounds))
     names = model.get_feature_names_out()
     shape = (len(stated.kept), len(names))
     scores, low, high, fractions = (np.full(shape, np.nan) for _ in range(4))
@@ -672,11 +127,12 @@ def reliable_change(before: ScoreIntervals, after: ScoreIntervals) -> pd.DataFra
     Returns
     -------
     DataFrame
-        One row per participant and factor: `difference` of the scores, `low` and `high` (interval of the true
-        difference), `probability` of a change (if half of all participants did not change, and the others'
-        scores were drawn anew), and `p_value`: how often chance alone gives a difference as large where
-        nothing changed, given the first score. A change is reliable where `p_value` is below 0.05, which
-        allows for regression to the mean. NaN where either score is missing.
+        One row per participant and factor: `difference` of the scores; `low` and `high`, the interval of the
+        true difference (from the two intervals, after Zou and Donner, 2008); `probability` of a change, if
+        half of all participants did not change and the scores of the others were drawn anew; and `p_value`:
+        how often chance gives so unusual a second score where nothing changed, given the first, which allows
+        for regression to the mean. A change is reliable where it is below 0.05. NaN where either score is
+        missing.
 
     Examples
     --------
@@ -718,42 +174,20 @@ def _changed(
     table: ScoreTable, r: int, old: tuple[Array, Array], new: tuple[Array, Array], level: float
 ) -> Array:
     """Difference, its interval, probability and p-value (n, 5), of scores and fractions of information."""
-    posterior = np.moveaxis(table.posterior(r), 2, 0)  # (true, fractions, observed)
-    before, after = table.at(r, posterior, *old), table.at(r, posterior, *new)
-    places = np.concatenate([[0], 2 * np.arange(_CELLS) + 1])  # of the cells' middles, in half cells
-    between = np.zeros((4 * _CELLS - 1, len(old[0])))
-    for place, share in zip(places, before, strict=True):
-        between[places - place + 2 * _CELLS - 1] += share * after
-    below = np.cumsum(between, axis=0)
-    ends = []
-    for probability in ((1 - level) / 2, (1 + level) / 2):
-        cell = np.minimum((below < probability).sum(axis=0), len(below) - 1)
-        mass = np.take_along_axis(between, cell[None], 0)[0]
-        inside = (probability - np.take_along_axis(below, cell[None], 0)[0] + mass) / np.maximum(mass, 1e-300)
-        ends.append((cell + np.clip(inside, 0, 1) - 0.5 - (2 * _CELLS - 1)) / (2 * _CELLS) * table.top[r])
+    before = table.at(r, np.moveaxis(table.posterior(r), 2, 0), *old)
     # What the second score would be if nothing had changed (given the first), or if everything had.
-    likelihood = np.moveaxis(table.likelihood[r], 0, 1)  # (true, fractions, observed)
-    each = np.repeat(np.arange(_CELLS + 1)[:, None], len(new[0]), axis=1)
-    told = [_row_of_likelihood(table, r, likelihood, cells, new[1]) for cells in each]  # (observed)(true, n)
-    same = np.array([(before * part).sum(axis=0) for part in told])
-    anew = np.array([table.prior[r] @ part for part in told])
-    observed = np.where(new[0] > 0, np.clip(np.ceil(new[0] / table.top[r] * _CELLS), 1, _CELLS), 0).astype(
-        int
-    )
-    mass, other = (np.take_along_axis(part, observed[None], 0)[0] for part in (same, anew))
-    lower = np.take_along_axis(np.cumsum(same, axis=0), observed[None], 0)[0] - mass
-    share = np.clip(new[0] / table.top[r] * _CELLS - (observed - 1), 0, 1)
-    lowest, highest = observed == 0, new[0] >= table.top[r]
-    down = lower + mass * np.where(lowest | highest, 1, share)
-    up = 1 - lower - mass * np.where(lowest | highest, 0, share)
-    # the other tail counts as well, unless scores at its end are so common that it is never that small
+    same, anew = table.again(r, before, new[1]), table.again(r, table.prior[r][:, None], new[1])
+    cell, through = table.cells(r, new[0])
+    mass, other = (np.take_along_axis(part, cell[None], 0)[0] for part in (same, anew))
+    below = np.take_along_axis(np.cumsum(same, axis=0), cell[None], 0)[0] - mass
+    at_end = (new[0] <= 0) | (new[0] >= table.top[r])
+    down, up = below + mass * np.where(at_end, 1, through), 1 - below - mass * np.where(at_end, 0, through)
+    # The other tail counts as well, unless scores at its end are so common that it is never that small.
     down, up = down + np.where(same[-1] <= down, down, 0), up + np.where(same[0] <= up, up, 0)
+    ends = table.ends(r, level)
+    (low, high), (new_low, new_high) = table.at(r, ends, *old), table.at(r, ends, *new)
+    less = np.hypot(np.maximum(new[0] - new_low, 0), np.maximum(high - old[0], 0))
+    more = np.hypot(np.maximum(new_high - new[0], 0), np.maximum(old[0] - low, 0))
+    difference, probability = new[0] - old[0], other / np.maximum(other + mass, 1e-300)
     p_value = np.clip(np.minimum(down, up), 0, 1)
-    difference = new[0] - old[0]
-    return np.column_stack([difference, *ends, other / np.maximum(other + mass, 1e-300), p_value])
-
-
-def _row_of_likelihood(table: ScoreTable, r: int, likelihood: Array, cells: Array, fractions: Array) -> Array:
-    """Probability (true, n) of these observed cells (n,), at fractions of information."""
-    middles = np.where(cells > 0, (cells - 0.5) / _CELLS * table.top[r], 0)
-    return table.at(r, likelihood, middles, fractions)
+    return np.column_stack([difference, difference - less, difference + more, probability, p_value])

@@ -27,6 +27,7 @@ from icqf_experiments.calibration.intervals import INTERVALS
 from icqf_experiments.calibration.number_of_factors import SAMPLES, SEEDS
 from icqf_experiments.calibration.planning import ANSWERS, MODEL
 from icqf_experiments.calibration.replication import REPLICATION
+from icqf_experiments.calibration.scores import CHANGE, SCORES
 from icqf_experiments.calibration.short_forms import SHORT_FORMS
 from icqf_experiments.calibration.starts import SETTLED, STARTS
 from icqf_experiments.calibration.visits import VISITS
@@ -42,6 +43,8 @@ STATEMENTS: Mapping[str, Statement] = {
         STARTS,
         SETTLED,
         INTERVALS,
+        SCORES,
+        CHANGE,
         SHORT_FORMS,
         BATTERIES,
         VISITS,

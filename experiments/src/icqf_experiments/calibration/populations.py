@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets import load_bfi, load_help, load_msq, load_phq9
@@ -70,6 +71,25 @@ class Population:
 
     def administrations(self, n: int, seed: int, *, times: int = 1) -> list[Questionnaire]:
         """A study whose n participants are asked several times: the same factors, other errors."""
+        common, noise, limits, own, rng = self._responses(n, seed)
+        studies = []
+        for _ in range(times):
+            values = ((common + own)[:, :, None] > limits).sum(axis=2).astype(float)
+            studies.append(self._asked(values))
+            own = rng.normal(size=(n, self.m)) * noise
+        return studies
+
+    def expected(self, n: int, seed: int) -> pd.DataFrame:
+        """The answers of the same participants without error: the mean over administrations."""
+        common, noise, limits, _, _ = self._responses(n, seed)
+        return self._asked(ndtr((common[:, :, None] - limits) / noise[:, None]).sum(axis=2)).answers
+
+    def _asked(self, values: Array) -> Questionnaire:
+        table = pd.DataFrame(values, columns=[f"i{j}" for j in range(self.m)])
+        return questionnaire_of(table, 0, len(FORMS[self.form][0]), "simulated")
+
+    def _responses(self, n: int, seed: int) -> tuple[Array, Array, Array, Array, np.random.Generator]:
+        """Responses (n, m) without error, the error's standard deviation (m,), limits, and first errors."""
         rng = np.random.default_rng([self.seed, 0])
         loadings = np.zeros((self.m, self.k))
         mean, (cuts, spread) = SIGNALS[self.signal], FORMS[self.form]
@@ -84,14 +104,7 @@ class Population:
         share = np.einsum("mk,kl,ml->m", loadings, 0.3 + 0.7 * np.eye(self.k), loadings) + self.minor
         noise = np.sqrt(np.maximum(1 - share, 0.05))
         own = rng.normal(size=(n, self.m)) * noise
-        common = common + rng.normal(size=(n, 20)) @ lesser.T
-        studies = []
-        for _ in range(times):
-            values = ((common + own)[:, :, None] > limits).sum(axis=2).astype(float)
-            table = pd.DataFrame(values, columns=[f"i{j}" for j in range(self.m)])
-            studies.append(questionnaire_of(table, 0, len(cuts), "simulated"))
-            own = rng.normal(size=(n, self.m)) * noise
-        return studies
+        return common + rng.normal(size=(n, 20)) @ lesser.T, noise, limits, own, rng
 
 
 def questionnaire_of(table: pd.DataFrame, low: float, high: float, source: str) -> Questionnaire:
