@@ -39,10 +39,10 @@ def page_of(result, out, name):
 
 
 @pytest.mark.long
-def test_diagnosis_compares_five_methods_and_says_so_in_words(out):
+def test_diagnosis_compares_six_methods_and_says_so_in_words(out):
     result = run("reproduce", "diagnosis", *TINY, "--jobs", 2, "--out", out)
     text = page_of(result, out, "diagnosis")
-    for method in ("ICQF", "l1-NMF", "FA-promax", "subscale sums", "all items"):
+    for method in ("ICQF", "l1-NMF", "FA-promax", "FA-promax same k", "subscale sums", "all items"):
         assert f"| {method} |" in text
     assert "icqf reproduce diagnosis --quick" in text
     assert "splits are too few to test" in text  # one split proves nothing
@@ -68,6 +68,8 @@ def test_loadings_stand_side_by_side_with_the_truth(out):
     row = next(line for line in text.splitlines() if line.startswith("| ICQF |"))
     assert float(row.split("|")[-3]) > 0.9  # mean correlation with the truth
     assert (out / "loadings-hbn-icqf.csv").exists()
+    counts = pd.read_csv(out / "loadings-recovery.csv").pivot(index="study", columns="method")["n_components"]
+    assert (counts["FA-promax same k"] == counts["ICQF"]).all()
 
 
 @pytest.mark.long
@@ -91,7 +93,8 @@ def test_public_studies_with_gaps_by_design(tmp_path):
     )
     assert "## msq (mood words): 400 participants, 75 items" in text
     assert {"ICQF", "l1-NMF"} <= set(pd.read_csv(tmp_path / "stability-msq.csv")["method"])
-    assert set(pd.read_csv(tmp_path / "stability-bfi.csv")["method"]) == {"ICQF", "l1-NMF", "FA-promax"}
+    methods = set(pd.read_csv(tmp_path / "stability-bfi.csv")["method"])
+    assert methods == {"ICQF", "l1-NMF", "FA-promax", "FA-promax same k"}
 
 
 def test_a_finished_run_is_not_run_again(tmp_path):

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow
 
 FIXED = ICQFMethod((8,), (0.2,))
 TWO = ICQFMethod((2,), (0.2,))  # where it does not matter how well it fits
+TWO_FACTORS = FactorAnalysisMethod(2)
 SMALL = {"sizes": [0.8, 0.4], "n_splits": 2}
 
 
@@ -202,6 +203,33 @@ def test_methods_are_named_or_given_and_told_apart():
         resolve(["icqf", FIXED])
     with pytest.raises(InputError, match="at least one"):
         resolve([])
+
+
+def test_factor_analysis_takes_the_number_of_factors_of_another_method(short, labels, tmp_path):
+    methods = [ICQFMethod((2, 3), (0.2,), 3), "fa-promax-same-k"]
+    how = {**SMALL, "checkpoint": tmp_path / "journal"}
+    table = stability(short, labels=labels, methods=methods, **how).table
+    counts = table.pivot(index=["split", "size"], columns="method", values=["k", "k_full"])
+    for name in ("k", "k_full"):
+        assert counts[name, "ICQF"].tolist() == counts[name, "FA-promax same k"].tolist()
+    written = (tmp_path / "journal").read_bytes()
+    areas = diagnostic_auc(short, labels, methods=methods, **how)
+    assert (tmp_path / "journal").read_bytes() == written  # the fits of both are shared
+    assert set(areas.table["method"]) == {"ICQF", "FA-promax same k"}
+
+
+def test_factor_analysis_with_a_taken_number_equals_that_with_a_given_one(short):
+    found = stability(short, methods=[TWO, TWO_FACTORS, "fa-promax-same-k"], **SMALL).table
+    given, taken = (found[found["method"] == name] for name in ("FA-promax", "FA-promax same k"))
+    assert given["pearson"].tolist() == taken["pearson"].tolist()
+
+
+def test_factor_analysis_fails_where_the_method_it_follows_does(short):
+    impossible = ICQFMethod((2,), (0.2,), parameters=(("rho", -1.0),))
+    found = stability(short, methods=[impossible, TWO_FACTORS, "fa-promax-same-k"], sizes=[0.8], n_splits=1)
+    assert any("FA-promax same k takes the number of factors of ICQF" in line for line in found.failures)
+    with pytest.raises(InputError, match="ICQF, which is not among the methods; add ICQF"):
+        resolve(["fa-promax", "fa-promax-same-k"])
 
 
 def test_a_method_without_factors_has_nothing_to_compare(cohort):

@@ -193,7 +193,8 @@ def stability(place):
     said = place.run("stability ill.csv --codebook ranges.csv --out stable")
     assert "In each of 3 splits" in said and "for a publication, use 30" in said
     table = place.read("stable/stability-study.csv")
-    assert set(table["method"]) == {"ICQF", "l1-NMF", "FA-promax"} and table["split"].nunique() == 3
+    assert set(table["method"]) == {"ICQF", "l1-NMF", "FA-promax", "FA-promax same k"}
+    assert table["split"].nunique() == 3
     assert table["pearson"].between(-1, 1).all()
 
 

@@ -12,6 +12,7 @@ import click
 from icqf.cli.job import job, job_options, typed
 from icqf.cli.parsing import ManyCommand, ManyOption
 from icqf.cli.terminal import echo
+from icqf.data.settings import PREDICTORS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path)
 STUDIES = ("hbn", "abcd", "help", "phq9", "bfi", "msq")
-METHOD_NAMES = ("icqf", "l1-nmf", "fa-promax", "subscales", "items")
 Command = Callable[..., Any]
 
 JOBS = click.option("--jobs", type=int, help="Processes to use.")
@@ -99,6 +99,7 @@ def _run(
             random_state=options.get("seed", 0),
             n_jobs=options.get("jobs"),
             names=tuple(options.get("methods", ())),
+            parameters=(("engine", options["engine"]),) if options.get("engine", "local") != "local" else (),
             callback=meter,
             command=typed(ctx),
             commit=commit(),
@@ -197,10 +198,16 @@ def _study_options(default: Sequence[str]) -> list[Command]:
             "--methods",
             cls=ManyOption,
             metavar="NAME",
-            type=click.Choice(METHOD_NAMES),
+            type=click.Choice(PREDICTORS),
             help="Only these methods.  [default: those of the experiment]",
         ),
         QUICK,
+        click.option(
+            "--engine",
+            type=click.Choice(("local", "torch")),
+            default="local",
+            help="Where ICQF and ℓ1-NMF are fitted: this computer's processors, or a GPU.",
+        ),
         click.option("--splits", default=30, type=click.IntRange(1), help="Number of random splits."),
         SEED,
         JOBS,
@@ -227,9 +234,12 @@ def _on_studies(
     _run(ctx, options, partial(work, studies), parts=options["studies"] if apart else None)
 
 
-@_experiment("loadings", "Loadings of three methods side by side (experiment 1).", *_study_options(["hbn"]))
+@_experiment("loadings", "Loadings of the methods side by side (experiment 1).", *_study_options(["hbn"]))
 def loadings_command(ctx: click.Context, **options: Any) -> None:
-    """Experiment 1: loadings of ICQF, ℓ1-NMF and factor analysis side by side, with their chosen k."""
+    """Experiment 1: loadings of ICQF, ℓ1-NMF and factor analysis side by side, with their chosen k.
+
+    Factor analysis is shown with its own number of factors, and with that of ICQF.
+    """
     from icqf_experiments.loadings import loadings
 
     _on_studies(ctx, options, loadings)

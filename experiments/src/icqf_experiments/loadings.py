@@ -1,11 +1,15 @@
-"""Experiment 1 of the paper: the loadings of ICQF, ℓ1-NMF and factor analysis side by side."""
+"""Experiment 1 of the paper: the loadings of ICQF, ℓ1-NMF and factor analysis side by side.
+
+Factor analysis is shown with its own number of factors, and with that of ICQF.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -29,7 +33,7 @@ from icqf.workflow.evaluation import (
     QUICK_PARTICIPANTS,
     Design,
     about_simulations,
-    candidates,
+    how_chosen,
     linked,
     present,
     results_page,
@@ -50,15 +54,15 @@ def loadings(studies: Sequence[Study], design: Design) -> Path:
     simulated = [study.name for study in studies if study.truth is not None]
     if simulated:
         parts.append(_recovery_section(recovery(simulated, design), design))
-    title = "Loadings: three methods side by side"
+    title = "Loadings: the methods side by side"
     lead = [about_simulations(studies)]
     return results_page(design, "loadings", title, _setting(design), parts, lead=lead)
 
 
 def _setting(design: Design) -> str:
-    return f"""Each method is fitted to all participants of a study: k and β by blockwise cross-validation
-    (ICQF, ℓ1-NMF; {candidates(design)}), k by parallel analysis (FA-promax). Items are in the same order in
-    all panels, and the factors of the two other methods in the order of the ICQF factors that they match."""
+    return f"""Each method is fitted to all participants of a study: {how_chosen(design)}. Items are in the
+    same order in all panels, and the factors of the other methods in the order of the ICQF factors that they
+    match."""
 
 
 def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
@@ -67,7 +71,11 @@ def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
     everyone = (np.arange(questionnaire.n_participants), np.array([], int), np.array([], int))
     methods = {method.name: method for method in design.methods(FACTORIZATIONS)}
     found = run_all(
-        {repr(method): (questionnaire, None, method, everyone, seed) for method in methods.values()},
+        {
+            repr(method): (questionnaire, None, method, everyone, seed)
+            for method in methods.values()
+            if not method.follows
+        },
         fit_part,
         n_jobs=design.n_jobs,
         checkpoint=design.journal(f"loadings-{study.name}"),
@@ -76,15 +84,15 @@ def _fits(study: Study, design: Design) -> dict[str, Fitted | str]:
     )
     fits: dict[str, Fitted | str] = {}
     for name, method in methods.items():
-        chosen = found[repr(method)]
+        chosen = found[repr(methods[method.follows or name])]
         if "failed" in chosen:
             fits[name] = chosen["failed"]
             continue
         k = chosen["n_components"]
         if isinstance(method, ICQFMethod):
-            fixed: Any = ICQFMethod((k,), (chosen["beta"],), bounded=method.bounded, name=name)
+            fixed: Any = replace(method, n_components=(k,), betas=(chosen["beta"],))
         else:
-            fixed = FactorAnalysisMethod(k)
+            fixed = FactorAnalysisMethod(k, name=name)
         fits[name] = trained(fixed, questionnaire, random_state=seed)
     return fits
 
@@ -119,7 +127,7 @@ def _section(study: Study, fits: Mapping[str, Fitted | str], design: Design) -> 
         Grid("Loadings of each method", head, rows),
         LOADINGS if study.name == "hbn" else "",
         f"Not possible: {'; '.join(failed)}" if failed else "",
-        Picture(base.name, _heatmaps(study, usable), "Loadings of the three methods"),
+        Picture(base.name, _heatmaps(study, usable), "Loadings of the methods"),
         Prose([*tops, "."]),
     )
     return Section(study.described, parts)
@@ -129,22 +137,18 @@ def recovery(names: Sequence[str], design: Design) -> pd.DataFrame:
     """Return the correlation with the true loadings in simulated studies of 1 335 participants, by fit."""
     number, size = (1, QUICK_PARTICIPANTS) if design.quick else (COHORTS, COHORT_SIZE)
     methods = design.methods(FACTORIZATIONS)
-    jobs = {
-        f"{name} {seed} {method!r}": (name, size, seed, method)
-        for name in names
-        for seed in range(number)
-        for method in methods
-    }
-    found = run_all(
-        jobs,
-        _recovered,
-        n_jobs=design.n_jobs,
-        checkpoint=design.journal("recovery"),
-        callback=design.callback,
-        mixed=True,
-    )
+    how: Any = {"n_jobs": design.n_jobs, "checkpoint": design.journal("recovery"), "mixed": True}
+    own = [job for job in product(names, [size], range(number), methods) if not job[-1].follows]
+    found = run_all({repr(job): job for job in own}, _recovered, callback=design.callback, **how)
+    counts = {(*job[:-1], job[-1].name): found[repr(job)].get("n_components") for job in own}
+    others = [
+        (*job[:-1], replace(cast(Any, job[-1]), n_components=counts[*job[:-1], job[-1].follows]))
+        for job in product(names, [size], range(number), methods)
+        if job[-1].follows
+    ]
+    found |= run_all({repr(job): job for job in others}, _recovered, callback=design.callback, **how)
     return pd.DataFrame(
-        [{"study": job[0], "seed": job[2], "method": job[3].name} | found[key] for key, job in jobs.items()]
+        [{"study": job[0], "seed": job[2], "method": job[3].name} | found[repr(job)] for job in own + others]
     )
 
 

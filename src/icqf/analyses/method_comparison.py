@@ -202,7 +202,8 @@ def stability(
     labels : DataFrame (n, labels), optional
         Labels to balance over all parts, in addition to the confounds.
     methods : sequence
-        Names ("icqf", "l1-nmf", "fa-promax") or `Method` objects, such as ``ICQFMethod((8,), (0.1,))``.
+        Names ("icqf", "l1-nmf", "fa-promax", "fa-promax-same-k") or `Method` objects, such as
+        ``ICQFMethod((8,), (0.1,))``.
     sizes : sequence of float
         Parts, as shares of the development set, up to 0.8.
     n_splits : int
@@ -425,7 +426,7 @@ def diagnostic_auc(
     labels : DataFrame (n, labels)
         1, 0, or missing, indexed by participant.
     methods : sequence
-        Names ("icqf", "l1-nmf", "fa-promax", "subscales", "items") or `Method` objects.
+        Names (those of `stability`, "subscales", "items") or `Method` objects.
     sizes : sequence of float
         Training sets, as shares of the development set (all but the held-out participants), up to 0.8.
     n_splits, random_state, n_jobs, checkpoint, callback

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -133,6 +133,11 @@ class Method(ABC):
 
     name: str
 
+    @property
+    def follows(self) -> str:
+        """The name of the method whose number of factors it takes; empty if it chooses its own."""
+        return ""
+
     @abstractmethod
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Learn from the training participants."""
@@ -214,8 +219,9 @@ class FactorAnalysisMethod(Method):
 
     Parameters
     ----------
-    n_components : int, optional
-        Number of factors; by default that of parallel analysis.
+    n_components : int or str, optional
+        Number of factors; by default that of parallel analysis. The name of another method, such as "ICQF",
+        takes its number in the same participants, where both are compared (`icqf.analyses.stability`).
     n_iter : int
         Random data sets of parallel analysis.
     name : str
@@ -228,9 +234,14 @@ class FactorAnalysisMethod(Method):
     (119, 3)
     """
 
-    n_components: int | None = None
+    n_components: int | str | None = None
     n_iter: int = 20
     name: str = "FA-promax"
+
+    @property
+    def follows(self) -> str:
+        """The name of the method whose number of factors it takes."""
+        return self.n_components if isinstance(self.n_components, str) else ""
 
     def fit(self, training: Questionnaire, *, random_state: int) -> Fitted:
         """Find the number of factors and fit to the training participants."""
@@ -243,6 +254,10 @@ class FactorAnalysisMethod(Method):
             )
         seen = answers[varying].astype(float)
         k = self.n_components
+        if isinstance(k, str):
+            raise InputError(
+                f"{self.name} takes the number of factors of {k}, which has none here; give a number."
+            )
         if k is None:
             count = parallel_analysis(seen, n_iter=self.n_iter, random_state=random_state)
             k = max(1, count.n_components)
@@ -315,6 +330,7 @@ METHODS: dict[str, Method] = {
     "icqf": ICQFMethod(),
     "l1-nmf": ICQFMethod(bounded=False, name="l1-NMF"),
     "fa-promax": FactorAnalysisMethod(),
+    "fa-promax-same-k": FactorAnalysisMethod("ICQF", name="FA-promax same k"),
     "subscales": SubscaleMethod(),
     "items": ItemsMethod(),
 }
@@ -338,6 +354,12 @@ def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"Two methods have the name {twice[0]!r}; give each a name of its own.")
+    for method in chosen:
+        if method.follows and method.follows not in names:
+            raise InputError(
+                f"{method.name} takes the number of factors of {method.follows}, which is not among the "
+                f"methods; add {method.follows}, or leave {method.name} out."
+            )
     return tuple(chosen)
 
 
@@ -394,7 +416,9 @@ def fit_parts(
     _refuse_unknown_confounds(study)
     known = None if labels is None else checked_labels(labels, study)
     splits = make_splits(study, known, sizes=sizes, n_splits=n_splits, random_state=random_state)
-    jobs, places = {}, {}
+    jobs: dict[str, Any] = {}
+    later: dict[str, Any] = {}
+    places = {}
     for size in sorted(set(sizes), reverse=True):
         for number, split in enumerate(splits):
             seed = int(np.random.SeedSequence([random_state, number]).generate_state(1)[0] // 2)
@@ -402,13 +426,32 @@ def fit_parts(
             tested = known if size != FULL else None
             for method in methods:
                 name = f"{size} {number} {method!r}"
-                jobs[name] = (study, tested, method, rows, seed)
                 places[name] = (number, size, len(rows[0]), method.name)
-    results = run_all(jobs, fit_part, n_jobs=n_jobs, checkpoint=checkpoint, callback=callback)
-    parts = [_part(places[name], results[name], study) for name in jobs]
+                (later if method.follows else jobs)[name] = (study, tested, method, rows, seed)
+    how: Any = {"n_jobs": n_jobs, "checkpoint": checkpoint, "callback": callback}
+    results = run_all(jobs, fit_part, **how)
+    found = {places[name]: results[name] for name in jobs}
+    if later:
+        results |= run_all(
+            {name: _following(job, found, places[name]) for name, job in later.items()},
+            fit_part,
+            mixed=True,
+            **how,
+        )
+    parts = [_part(place, results[name], study) for name, place in places.items()]
     if all(part.failed for part in parts):
         raise InputError(f"No fit was possible. {parts[0].method}: {parts[0].failed}")
     return parts
+
+
+def _following(job: tuple[Any, ...], found: Mapping[Any, Any], place: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The job of a method that takes the number of factors of another one, as found at the same place.
+
+    Where the other method failed, so does this one.
+    """
+    study, tested, method, rows, seed = job
+    k = found[(*place[:-1], method.follows)].get("n_components")
+    return study, tested, method if k is None else replace(method, n_components=k), rows, seed
 
 
 def failures(parts: Sequence[Part]) -> tuple[str, ...]:

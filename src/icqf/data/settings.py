@@ -52,7 +52,7 @@ MOST_FACTORS = 1000
 # Defaults shown in the help of the command line.
 SAMPLE_SIZES = (50, 100, 150, 200, 300, 400, 600, 800, 1200)  # of studies that are planned
 TRAINING_SHARES = (0.8, 0.6, 0.4, 0.2)  # training sets, as shares of the development set
-FACTORIZATIONS = ("icqf", "l1-nmf", "fa-promax")
+FACTORIZATIONS = ("icqf", "l1-nmf", "fa-promax", "fa-promax-same-k")
 PREDICTORS = (*FACTORIZATIONS, "subscales", "items")
 BETAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from icqf.analyses.method_comparison import DiagnosticAUC, diagnostic_auc
 from icqf.analyses.methods import METHODS
+from icqf.data.settings import FACTORIZATIONS, PREDICTORS
 from icqf.data.study import Study
 from icqf.errors import counted
 from icqf.plotting import by_sample_size
@@ -80,9 +81,8 @@ def _section(
     def area(row: Any) -> str:
         return f"{row['auc']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
 
-    counts = chosen_counts(
-        result.table[result.table["beta"].notna() | (result.table["method"] == "FA-promax")]
-    )
+    without_factors = [METHODS[name].name for name in PREDICTORS if name not in FACTORIZATIONS]
+    counts = chosen_counts(result.table[~result.table["method"].isin(without_factors)])
     labels = counted(result.table["label"].nunique(), "label")
     return [
         wide(

@@ -15,7 +15,7 @@ from icqf import __version__
 from icqf.analyses.method_comparison import ALPHA, DiagnosticAUC, Replication, Stability
 from icqf.analyses.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.settings import BETAS, TRAINING_SHARES
+from icqf.data.settings import BETAS, FACTORIZATIONS, TRAINING_SHARES
 from icqf.data.study import Study
 from icqf.engines.parallel import Progress
 from icqf.errors import shown_p
@@ -224,12 +224,16 @@ def how_chosen(design: Design, *, joined: str = ", ") -> str:
     >>> how_chosen(Design(Path("out"), n_components=(2,), betas=(0.1,), names=("icqf",)))
     'k and β by blockwise cross-validation (ICQF; k from 2, β from 0.1)'
     """
-    runs = design.names or ("icqf", "l1-nmf", "fa-promax")
+    runs = design.names or FACTORIZATIONS
     crossed = [title for name, title in (("icqf", "ICQF"), ("l1-nmf", "ℓ1-NMF")) if name in runs]
     parts = [f"k and β by blockwise cross-validation ({', '.join(crossed)}; {candidates(design)})"] * bool(
         crossed
     )
-    parts += ["k by parallel analysis (FA-promax)"] * ("fa-promax" in runs)
+    parts += [
+        "k by parallel analysis on common factors, which takes more factors than Horn's on principal "
+        "components (FA-promax)"
+    ] * ("fa-promax" in runs)
+    parts += ["k of ICQF in the same participants (FA-promax same k)"] * ("fa-promax-same-k" in runs)
     return joined.join(parts)
 
 
