@@ -17,6 +17,9 @@ settings.register_profile("new", deadline=None)
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.load_profile("same" if os.environ.get("CI") else "new")
 
+# No test cuts the power: what is written need not have reached the disk, which takes longer than many fits.
+os.fsync = os.fstat
+
 BEFORE = pytest.StashKey[set[str]]()
 
 

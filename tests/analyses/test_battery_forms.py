@@ -12,7 +12,7 @@ from icqf.models import MetaICQF
 
 @pytest.fixture(scope="module")
 def battery():
-    return make_battery(n=240, n_items=(9, 9, 9), n_factors=2, n_meta=2, random_state=0).battery
+    return make_battery(n=240, n_items=(6, 6, 6), n_factors=2, n_meta=2, random_state=0).battery
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def model(battery):
 
 @pytest.fixture(scope="module")
 def form(model, battery):
-    return shortform(model, battery, max_items=9)
+    return shortform(model, battery, max_items=6)
 
 
 def by_instrument(items):
@@ -34,7 +34,7 @@ def by_instrument(items):
 
 
 def test_a_form_across_instruments(form, battery, tmp_path):
-    assert len(form.items) == 9 and form.n_items == 27
+    assert len(form.items) == 6 and form.n_items == 18
     assert form.correlation >= form.curve["top_loading"].iloc[-1] and form.correlation > 0.8
     assert form.factors["reliability"].isna().all() and "not estimated for a battery" in form.sentence
     assert list(form.curve.columns[-2:]) == ["meta1", "meta2"]
@@ -59,9 +59,9 @@ def test_an_instrument_without_items_is_as_if_it_was_not_given(model, battery):
 
 def test_steps_forth_and_back(model, battery):
     recovery = MetaRecovery.of(model, battery).simulated(np.random.default_rng(0), 100)
-    form = recovery.nothing().plus(0).plus(20)
+    form = recovery.nothing().plus(0).plus(14)
     for _ in range(30):
-        form = form.plus(12).minus(12)
+        form = form.plus(8).minus(8)
     assert set(form.forms) == {"A", "C"} and form.scores.shape == recovery.wanted.shape
     assert recovery.nothing().plus(3).minus(3).forms == {}
     assert [len(each) for each in search_forms(recovery, max_items=3)] == [1, 2, 3]
@@ -75,8 +75,8 @@ def test_participants_without_an_instrument_take_part(battery, model):
         name: each.take(np.flatnonzero(~each.answers.index.isin(ids[at::3])))
         for at, (name, each) in enumerate(battery.instruments.items())
     }
-    found = shortform(model, gaps, max_items=6)
-    assert len(found.items) == 6 and 200 < found.n_participants <= len(ids)
+    found = shortform(model, gaps, max_items=4)
+    assert len(found.items) == 4 and 200 < found.n_participants <= len(ids)
     assert found.bands.notna().all(axis=None)
     assert {name.split(":")[0] for name in found.items} <= {*names} and found.correlation > 0.6
 

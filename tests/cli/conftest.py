@@ -14,12 +14,13 @@ from small_study import codebook, table
 def run():
     """The program, called with the words of a command line; gives exit_code, stdout and stderr.
 
-    A fit writes its figures and resamples only where a test asks for them: both take longer than the fits of
-    these studies. `test_defaults.py` runs every command as it is.
+    A fit writes its report, figures and resamples only where a test asks for them: each takes longer than the
+    fits of these studies. `test_defaults.py` runs every command as it is.
     """
 
     def call(*words, env=None):
         if words[0] == "fit":
+            words += () if {"--report", "--figures", "--config"} & {*words} else ("--no-report",)
             words += () if "--figures" in words else ("--no-figures",)
             words += () if {"--bootstrap", "--config"} & {*words} else ("--bootstrap", "0")
         result = CliRunner().invoke(cli, [str(word) for word in words], env=env)

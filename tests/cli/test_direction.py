@@ -21,7 +21,7 @@ def fit(run, files, tmp_path):
     """Fit the small study; gives the folder and the lines on standard error."""
 
     def call(*words, out="out"):
-        result = run("fit", files / "answers.csv", *QUICK, "--bootstrap", 0, *words, "--out", tmp_path / out)
+        result = run("fit", files / "answers.csv", *QUICK, *words, "--out", tmp_path / out)
         assert result.exit_code == 0, result.stderr
         return tmp_path / out, result.stderr.splitlines()
 
@@ -38,7 +38,7 @@ def directions(folder):
 
 
 def test_a_fit_begins_with_what_looks_reversed_and_what_to_do(fit):
-    folder, said = fit()
+    folder, said = fit("--report")
     assert said[0].startswith(f"Warning: {LOOKS}")
     for way in ("--reverse auto", "codebook --suggest", "icqf check"):
         assert way in said[0]
@@ -48,7 +48,7 @@ def test_a_fit_begins_with_what_looks_reversed_and_what_to_do(fit):
 
 
 def test_reversing_them_is_said_everywhere_and_kept_for_scoring(run, fit, files, tmp_path):
-    folder, said = fit("--reverse", "auto")
+    folder, said = fit("--report", "--reverse", "auto")
     assert said[0] == f"Warning: {WAS} Confirm this by the wording."
     assert first_line(folder).startswith(WAS)
     assert directions(folder) == [[], [REVERSED], []]
@@ -87,7 +87,7 @@ def test_the_same_from_python(files):
 
 
 def test_nothing_is_said_where_the_codebook_says_it_all(run, files, fit):
-    folder, said = fit("--codebook", files / "items.csv")
+    folder, said = fit("--report", "--codebook", files / "items.csv")
     assert not any(line.startswith("Warning") for line in said)
     assert "reversed" not in first_line(folder)
     assert directions(folder) == [[REVERSED], [], []]

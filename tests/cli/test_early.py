@@ -180,7 +180,7 @@ def test_quiet_commands_say_nothing(run, usual, results, tmp_path):
 
 def test_a_report_of_two_items(run, files, tmp_path):
     words = ("fit", files / "answers.csv", "--codebook", files / "items.csv", "--items", "q01", "q02")
-    result = run(*words, "--n-components", "1", "--beta", "0.1", "--out", tmp_path / "out")
+    result = run(*words, "--n-components", "1", "--beta", "0.1", "--report", "--out", tmp_path / "out")
     assert result.exit_code == 0 and (tmp_path / "out" / "report.html").exists()
 
 

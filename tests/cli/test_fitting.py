@@ -82,7 +82,7 @@ def test_items_of_different_ranges(run, files, usual, tmp_path):
     for kind in ("", "range", "none", "variance"):
         out = tmp_path / f"results{kind}"
         asked = ("--item-weight", kind) if kind else ()
-        result = run("fit", *words, *asked, "--bootstrap", "0", "--out", out)
+        result = run("fit", *words, *asked, "--report", "--out", out)
         assert result.exit_code == 0, result.output
         assert tomllib.loads((out / "config.toml").read_text())["item_weight"] == (kind or "range")
         model = ICQF.load(out / "model.icqf")
@@ -304,7 +304,7 @@ def test_observed_ranges_are_announced(run, files, tmp_path):
 
 
 def test_consensus_averages_and_says_so(run, usual, results, tmp_path):
-    words = ("fit", *usual, "--consensus", "--bootstrap", "0")
+    words = ("fit", *usual, "--consensus", "--report")
     said = run(*words, "--out", tmp_path / "average")
     assert said.exit_code == 0, said.stderr
     assert "Its loadings are averages over 20 fits." in said.stdout
@@ -339,7 +339,7 @@ def test_progress_is_kept_in_a_file(run, files, tmp_path):
     assert done.exit_code == 0 and done.stderr == ""
     last = json.loads(kept.read_text())
     known = {"program": "icqf", "file": "progress"}  # by which it may be replaced
-    said = {"what": "Writing the report, tables and figures", "text": "", "done": 0, "total": 0}
+    said = {"what": "Writing the tables", "text": "", "done": 0, "total": 0}
     assert last == known | said
     wrong = run("fit", *asked, "--out", tmp_path / "again", "--progress", tmp_path / "no" / "p.json")
     assert wrong.exit_code == 2 and "does not exist" in wrong.stderr

@@ -30,7 +30,7 @@ def noise(tmp_path):
 @pytest.mark.parametrize("words", [("--n-components", "2", "--beta", "0.1"), ("--n-components", "1-2")])
 def test_pure_noise_is_said_first(run, noise, tmp_path, words):
     """Whether the number of factors is given or chosen; on the terminal and in the report."""
-    result = run("fit", noise, *words, "--bootstrap", "0", "--out", tmp_path / "out")
+    result = run("fit", noise, *words, "--report", "--out", tmp_path / "out")
     assert result.stdout.startswith(NONE if "1-2" in words else f"{NONE} with 2 factors:")
     assert ("Fewer factors" in result.stdout) == ("1-2" not in words)
     assert "no better than by the items' means" in result.stdout
@@ -73,7 +73,7 @@ def test_copied_participants_are_said_first(run, tmp_path):
     answers = written(np.tile(weak_study(60, loading=0.7), (4, 1)), tmp_path / "answers.csv")
     check = run("check", answers)
     assert check.exit_code == 0 and check.stdout.count("exactly the same answers") == 1
-    result = run("fit", answers, "--n-components", "3", "--beta", "0.1", "--bootstrap", "0",
+    result = run("fit", answers, "--n-components", "3", "--beta", "0.1", "--report",
                  "--out", tmp_path / "out")  # fmt: skip
     assert result.stderr.startswith(f"Warning: {COPIED}")
     report = json.loads((tmp_path / "out" / "report.json").read_text())
@@ -88,7 +88,7 @@ def test_a_code_for_no_answer_is_said_first(run, tmp_path):
     answers = written(values, tmp_path / "answers.csv")
     said = "0 seems to mean no answer. If it does, add --missing-codes 0"
     assert said in run("check", answers).stdout
-    words = ("--n-components", "3", "--beta", "0.1", "--bootstrap", "0", "--out", tmp_path / "out")
+    words = ("--n-components", "3", "--beta", "0.1", "--report", "--out", tmp_path / "out")
     result = run("fit", answers, *words)
     assert result.stderr.startswith("Warning: ") and said in result.stderr.splitlines()[0]
     report = json.loads((tmp_path / "out" / "report.json").read_text())

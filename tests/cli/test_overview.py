@@ -65,7 +65,7 @@ def test_a_dry_run_refuses_what_a_fit_refuses(run, novice):
 
 def test_fit_shows_and_writes_it(run, novice, tmp_path):
     out = tmp_path / "results"
-    result = run("fit", novice, *FIT, "--bootstrap", "0", "--confounds", "age", "--out", out)
+    result = run("fit", novice, *FIT, "--report", "--confounds", "age", "--out", out)
     assert result.exit_code == 0
     assert "What will be analysed (study.csv):\n  Items         12: q01–q12\n" in result.stderr
     account = json.loads((out / "provenance.json").read_text())
@@ -103,7 +103,7 @@ def test_mixed_widths_are_said_by_fit_and_in_its_report(run, tmp_path):
     frame = pd.DataFrame(rng.integers(0, 2, (80, 6)), columns=[f"m{j}" for j in range(6)])
     frame = frame.assign(**{f"f{j}": rng.integers(0, 4, 80) for j in range(6)})
     frame.to_csv(tmp_path / "mixed.csv", index=False)
-    result = run("fit", tmp_path / "mixed.csv", *FIT, "--bootstrap", "0", "--out", tmp_path / "out")
+    result = run("fit", tmp_path / "mixed.csv", *FIT, "--report", "--out", tmp_path / "out")
     said = "Answer ranges differ in width: 6 items of 3 points, 6 items of 1."
     assert said in result.stderr and said in (tmp_path / "out" / "report.html").read_text()
     assert "0 to 1 for m0–m5, not declared" in result.stderr and "0 to 3 for f0–f5" in result.stderr

@@ -57,11 +57,11 @@ def test_three_hospitals_get_one_model_that_scores(hospitals, run, monkeypatch):
     assert "3 factors behind 39 items, pooled from 3 sites with 600 participants." in done.stdout
     written = {path.name for path in hospitals.glob("pooled*")}
     assert written == {"pooled.icqf", "pooled.csv", "pooled.html", "pooled.md", "pooled-agreement.png"}
-    scored = installed("score", "pooled.icqf", "a.csv", "--out", "scores.csv", cwd=hospitals)
-    assert scored.returncode == 0, scored.stderr
+    monkeypatch.chdir(hospitals)
+    scored = run("score", "pooled.icqf", "a.csv", "--out", "scores.csv")
+    assert scored.exit_code == 0, scored.stderr
     scores = pd.read_csv(hospitals / "scores.csv", index_col=0)
     assert scores.shape == (150, 3) and scores.to_numpy().min() >= 0 and scores.to_numpy().max() <= 1
-    monkeypatch.chdir(hospitals)
     shown = run("show", "pooled.icqf")
     assert "averages over 3 fits" in shown.stdout
 

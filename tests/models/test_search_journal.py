@@ -68,11 +68,11 @@ search(sys.argv[1], callback=lambda progress: time.sleep(0.05)).fit(ANSWERS)
 """
 
 
-def start_child(path, script=CHILD):
+def start_child(path):
     here = os.path.dirname(__file__)
     folders = [here, os.path.dirname(here), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.Popen(
-        [sys.executable, "-c", script, str(path)],
+        [sys.executable, "-c", CHILD, str(path)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
         text=True,
@@ -80,29 +80,29 @@ def start_child(path, script=CHILD):
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, whole):
-    """Killed with kill -9 twice, the second time further on; then finished."""
+def test_a_killed_run_goes_on_and_ends_the_same(tmp_path, content, whole):
+    """Continues what another run left, is killed with kill -9 further on, and is then finished."""
     path = tmp_path / "journal"
-    reached = []
-    for lines in (1, 7):  # the first line is the header
-        child = start_child(path)
-        try:
-            deadline = time.monotonic() + 60
-            while not path.exists() or path.read_bytes().count(b"\n") < lines:
-                assert child.poll() is None, child.stderr.read()
-                assert time.monotonic() < deadline
-                time.sleep(0.001)
-        finally:
-            child.kill()
-            assert child.wait() == -signal.SIGKILL
-            child.stderr.close()
-        reached.append(path.read_bytes().count(b"\n"))
-    assert reached[-1] < 1 + len(whole.cv_results_)  # it was in the middle of it
+    path.write_bytes(b"".join(content.splitlines(keepends=True)[:4]) + b'{"half')
+    child = start_child(path)
+    try:
+        deadline = time.monotonic() + 60
+        while path.read_bytes().count(b"\n") < 7:
+            assert child.poll() is None, child.stderr.read()
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+    finally:
+        child.kill()
+        assert child.wait() == -signal.SIGKILL
+        child.stderr.close()
+    assert path.read_bytes().count(b"\n") < 1 + len(whole.cv_results_)  # it was in the middle of it
     assert_same_search(search(path).fit(ANSWERS), whole)
 
 
 def test_a_journal_cut_at_any_byte_keeps_its_whole_lines(tmp_path, content):
+    """Within its header and first three fits: the others are like them."""
     path = tmp_path / "journal"
+    content = b"".join(content.splitlines(keepends=True)[:4])
     identity = json.loads(content.splitlines()[1])["key"]
     for cut in range(len(content)):
         path.write_bytes(content[:cut])
@@ -185,29 +185,19 @@ def test_a_trial_comes_back_as_it_was(error, beta, n_hidden, seconds):
 
 # --- a full disk -----------------------------------------------------------------------------------
 
-LIMITED = """
-import os, resource, sys
-from test_search_journal import ANSWERS, search
-
-limit = int(sys.argv[1].rsplit("-", 1)[1])
-resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-try:
-    search(sys.argv[1]).fit(ANSWERS)
-except ValueError as error:
-    sys.exit(f"refused: {error}")
-"""
-
 
 @pytest.mark.parametrize("limit", [40, 700])
 def test_no_room_left_is_said_and_the_journal_stays_good(tmp_path, whole, limit):
     """A real limit on the size of files: the system writes what fits, a part of a line."""
-    pytest.importorskip("resource")
-    path = tmp_path / f"journal-{limit}"
-    child = start_child(path, LIMITED)
-    _, said = child.communicate(timeout=60)
-    assert child.returncode == 1
-    assert f"{path}: the journal c" in said and "Traceback" not in said
-    assert "(File too large)" in said
+    resource = pytest.importorskip("resource")
+    path, usual = tmp_path / "journal", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, usual[1]))
+    try:
+        with pytest.raises(InputError) as found:
+            search(path).fit(ANSWERS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert str(found.value).startswith(f"{path}: the journal c") and "(File too large)" in str(found.value)
     assert not path.exists() or path.stat().st_size <= limit
     assert [found.name for found in tmp_path.iterdir()] in ([], [path.name])
     assert_same_search(search(path).fit(ANSWERS), whole)
