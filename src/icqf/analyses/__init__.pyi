@@ -1,3 +1,5 @@
+from .adaptive_forms import AdaptiveForm as AdaptiveForm
+from .adaptive_forms import adaptive_form as adaptive_form
 from .factor_properties import Counterparts as Counterparts
 from .factor_properties import Psychometry as Psychometry
 from .factor_properties import ScoreTables as ScoreTables

@@ -137,6 +137,7 @@ PARAMETERS: dict[str, Kind] = {
     "n_repeats": Number(least=1, whole=True),
     "max_items": Number(least=1, whole=True),
     "correlation": Number(above=0.0, most=1.0),
+    "width": Number(above=0.0, most=LARGEST),
     "minutes": Number(above=0.0, most=1e6),
     "max_minutes": Number(above=0.0, most=1e6),
     "thorough": Flag(),

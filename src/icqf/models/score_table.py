@@ -11,7 +11,7 @@ true score, at several amounts of information.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -190,15 +190,22 @@ class _Items:
         at = expected * (len(_MEANS) - 1)
         cell = np.minimum((at + rng.random(at.shape)).astype(int), len(_MEANS) - 1)
         uniform, answers = rng.random(at.shape), np.empty_like(at)
+        for j, chances in enumerate(self.chances(cell, residual)):
+            reached = uniform[:, j, None] > np.cumsum(chances, axis=1)[cell[:, j], :-1]
+            answers[:, j] = reached.sum(axis=1) / (chances.shape[1] - 1)
+        return self.lowest + answers * self.span
+
+    def chances(self, cell: Array, residual: Array) -> Iterator[Array]:
+        """For each item, probabilities (33, levels) of its answers by expected answer.
+
+        `cell` (n, m) are expected answers of participants, among whom residuals have this variance (m,).
+        """
         for j, n_levels in enumerate(self.levels):
             p, variances = _answer_distributions(int(n_levels))
             average = variances @ (np.bincount(cell[:, j], minlength=len(_MEANS)) / len(cell))
             place = np.interp(-residual[j], -average, np.arange(len(average)))  # variances fall
             first = min(int(place), len(average) - 2)
-            mixed = (first + 1 - place) * p[first] + (place - first) * p[first + 1]
-            reached = uniform[:, j, None] > np.cumsum(mixed, axis=1)[cell[:, j], :-1]
-            answers[:, j] = reached.sum(axis=1) / (n_levels - 1)
-        return self.lowest + answers * self.span
+            yield (first + 1 - place) * p[first] + (place - first) * p[first + 1]
 
     def drawn_confounds(self, model: FittedModel, n: int, rng: np.random.Generator) -> pd.DataFrame | None:
         """Confounds with the shares and means of the fit, independent of each other."""
@@ -389,17 +396,9 @@ def score_table(model: FittedModel) -> ScoreTable:
     if known is not None and known[0] is model.components_:
         table: ScoreTable = known[1]
         return table
-    if model.score_distribution_ is None:
-        raise InputError(
-            "This model does not know how its scores are distributed, so they have no intervals: it was "
-            f"saved by an earlier icqf, fitted to fewer than {FEWEST} participants or on a cluster, or it is "
-            "an average of models.",
-            code="no-intervals",
-            remedy=Advice("Fit it again, to answers in memory or in a file."),
-        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table = _Simulation(model, model.score_distribution_).table()
+        table = _Simulation.of(model).table()
     model.__dict__["_score_table"] = (model.components_, table)
     return table
 
@@ -424,6 +423,19 @@ class _Simulation:
         if fitted.of_more_items:  # scores and residuals are those of more answers
             self.residual = fitted.residual.copy()
         self.rng = np.random.default_rng(_SEED)
+
+    @classmethod
+    def of(cls, model: FittedModel) -> _Simulation:
+        """With what the model keeps about the distribution of its scores."""
+        if model.score_distribution_ is None:
+            raise InputError(
+                "This model does not know how its scores are distributed, so they have no intervals: it was "
+                f"saved by an earlier icqf, fitted to fewer than {FEWEST} participants or on a cluster, or "
+                "it is an average of models.",
+                code="no-intervals",
+                remedy=Advice("Fit it again, to answers in memory or in a file."),
+            )
+        return cls(model, model.score_distribution_)
 
     def _histogram(self, r: int) -> Array:
         """The distribution (41,) of fitted scores."""
@@ -560,6 +572,46 @@ class _Simulation:
         information = np.minimum.accumulate(information[:, ::-1], axis=1)[:, ::-1]
         information[variance <= 1e-8] = 0
         return ScoreTable(self.top, self.prior, likelihood, information, precision, weights, complete)
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedParticipants:
+    """Participants simulated from a model and the distribution of its scores, as of `score_intervals`.
+
+    Attributes
+    ----------
+    scores : array (k, n)
+        True scores.
+    answers : array (n, m)
+        Between 0 and 1, the lowest and the highest answer.
+    design : array (n, c)
+        Columns of the confounds.
+    chances : tuple of array (33, levels), one per item
+        Probability of each answer at expected answers from 0 to 1.
+    """
+
+    scores: Array
+    answers: Array
+    design: Array
+    chances: tuple[Array, ...]
+
+
+def simulate_participants(model: FittedModel, n: int) -> SimulatedParticipants:
+    """Simulate participants who answer every item, always the same ones for the same model."""
+    check_is_fitted(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        simulation = _Simulation.of(model)
+        if not simulation.fitted.of_more_items:
+            simulation.correct()
+    items, scores = simulation.items, simulation.draw(n, spread=False)[0]
+    confounds = items.drawn_confounds(model, n, simulation.rng)
+    design = model.confound_encoder_.transform(confounds, n_rows=n)
+    answers = items.answers(scores, design, simulation.residual, simulation.rng)
+    expected = np.clip(scores.T @ items.loadings + design @ items.confound_loadings, 0, 1)
+    cells = np.round(expected * (len(_MEANS) - 1)).astype(int)
+    chances = tuple(items.chances(cells, simulation.residual))
+    return SimulatedParticipants(scores, (answers - items.lowest) / items.span, design, chances)
 
 
 def _smoothed(counts: Array) -> Array:
