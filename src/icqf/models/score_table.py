@@ -604,7 +604,8 @@ def simulate_participants(model: FittedModel, n: int) -> SimulatedParticipants:
         simulation = _Simulation.of(model)
         if not simulation.fitted.of_more_items:
             simulation.correct()
-    items, scores = simulation.items, simulation.draw(n, spread=False)[0]
+    items, (drawn, chosen) = simulation.items, simulation.draw(2 * n)
+    scores = drawn[:, chosen < 0]
     confounds = items.drawn_confounds(model, n, simulation.rng)
     design = model.confound_encoder_.transform(confounds, n_rows=n)
     answers = items.answers(scores, design, simulation.residual, simulation.rng)
