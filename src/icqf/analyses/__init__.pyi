@@ -23,6 +23,8 @@ from .methods import ICQFMethod as ICQFMethod
 from .methods import ItemsMethod as ItemsMethod
 from .methods import Method as Method
 from .methods import SubscaleMethod as SubscaleMethod
+from .missingness import MissingAnswers as MissingAnswers
+from .missingness import missing_answers as missing_answers
 from .planning import SamplePlan as SamplePlan
 from .planning import plan as plan
 from .pooling import Pooled as Pooled

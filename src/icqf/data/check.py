@@ -22,6 +22,7 @@ from icqf.data.disclosure import (
     left_out,
     refuse_few_answers,
 )
+from icqf.data.missing_answers import ALPHA, confound_sentence, confound_tests, share_left_out
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.errors import Advice, InputError, codebook_command, counted, is_note, listed, readable, short
 from icqf.screening.column_names import folded
@@ -447,8 +448,8 @@ def check(
 
     These are suspicious codes and answers outside their range, text among numbers, items that run against the
     others, empty, nearly empty and constant items, straight-liners, duplicated and missing ids, identical
-    answer sheets, missing answers by item and participant, and confounds with gaps, stray text, or categories
-    of few participants.
+    answer sheets, missing answers by item and participant, whether leaving out depends on confounds, and
+    confounds with gaps, stray text, or categories of few participants.
     """
     findings = [Finding.of(fault) for fault in faults]
     numbers = _Numbers.of(draft, keying)
@@ -707,6 +708,28 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         yield Finding("warning", "missing-by-participant", text, row=str(gaps[0]))
 
 
+def _missing_by_confound(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
+    """Whether leaving answers out depends on the confounds; nothing where hardly any are missing."""
+    if draft.confounds is None or not numbers.values.size:
+        return
+    asked = None if draft.structural is None else ~draft.structural.to_numpy(dtype=bool)
+    share = share_left_out(numbers.answered, asked)
+    units = None
+    if draft.groups is not None:
+        units = pd.factorize(draft.groups.map(str, na_action="ignore"), sort=True)[0]
+        units = np.where(units < 0, -1 - np.arange(len(units)), units)  # one without a group is alone
+    tests = confound_tests(share, draft.confounds, units=units)
+    if not len(tests):
+        return
+    depends = bool((tests["p_adjusted"] <= ALPHA).any())
+    kind = ("warning", "missing-depends") if depends else ("note", "missing-independent")
+    remedy = (
+        "Keep them as confounds, and read how far the results depend on the missing answers in the report."
+    )
+    text = confound_sentence(tests, grouped=units is not None)
+    yield Finding(*kind, text, remedy=remedy if depends else "")
+
+
 def _few_participants(draft: Draft, numbers: _Numbers, limit: int) -> Iterator[Finding]:
     """Items answered by so few participants that a fit refuses them."""
     if limit > 1 and (numbers.by_participant > 0).sum() >= limit:
@@ -772,4 +795,14 @@ def _unusable(
             yield Finding("warning", warning.code, warning.message, item, remedy=warning.remedy)
 
 
-_CHECKS = (_codes, _few, _items, _copies, _widths, _directions, _straight_lines, _missing)
+_CHECKS = (
+    _codes,
+    _few,
+    _items,
+    _copies,
+    _widths,
+    _directions,
+    _straight_lines,
+    _missing,
+    _missing_by_confound,
+)
