@@ -122,6 +122,33 @@ def test_permuted_groups_keep_the_counts_of_every_band(groups):
         )
 
 
+@pytest.mark.parametrize("groups", [2, 3])
+def test_permuted_groups_are_as_likely_as_the_propensities_make_them(groups):
+    profile, codes = drawn_groups(groups=groups, apart=1.5)
+    bands, rng = make_bands(profile, codes, n_bands=1), np.random.default_rng(0)
+    means = np.mean(
+        [
+            [profile[permuted == group].mean(axis=0) for group in range(groups)]
+            for permuted in (bands.permuted(codes, rng) for _ in range(100))
+        ],
+        axis=0,
+    )
+    found = np.array([profile[codes == group].mean(axis=0) for group in range(groups)])
+    assert np.ptp(found, axis=0).max() > 0.8 and np.abs(means - found).max() < 0.1
+
+
+def test_families_exchange_groups_as_likely_as_the_propensities_make_them():
+    profile, codes = drawn_groups(apart=1.5)
+    for family, labels in ((np.arange(400) // 2, codes), (np.arange(400) // 2, np.repeat(codes[::2], 2))):
+        bands, rng = make_bands(profile, labels, n_bands=1, units=family), np.random.default_rng(0)
+        apart = [
+            profile[permuted == 1].mean(axis=0) - profile[permuted == 0].mean(axis=0)
+            for permuted in (bands.permuted(labels, rng) for _ in range(100))
+        ]
+        found = profile[labels == 1].mean(axis=0) - profile[labels == 0].mean(axis=0)
+        assert np.abs(found).max() > 0.5 and np.abs(np.mean(apart, axis=0) - found).max() < 0.15
+
+
 def test_equal_propensities_are_in_one_band():
     place = np.repeat([0.0, 1.0, 2.0], [70, 10, 20])[:, None]
     band = cut(place, 4)
@@ -174,7 +201,8 @@ def test_groups_that_do_not_overlap_exchange_nobody():
 
 def evidence(codes, band, residuals, scores=None, given=None):
     n = len(codes)
-    bands = Bands(np.asarray(band), np.arange(n), np.arange(n))
+    alike = np.zeros((n, int(codes.max()) + 1))
+    bands = Bands(np.asarray(band), np.arange(n), np.arange(n), alike)
     given = np.ones_like(residuals) if given is None else given
     own = np.ones(residuals.shape[1])
     return Evidence(residuals, given, np.zeros((n, 1)) if scores is None else scores, own, bands)

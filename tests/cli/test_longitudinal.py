@@ -46,6 +46,7 @@ def test_everything_is_written_and_said(fitted, visits):
             "factor_changes.csv",
             "gaps.csv",
             "item_changes.csv",
+            "level_changes.csv",
             "loadings.csv",
             "model.icqf",
             "provenance.json",

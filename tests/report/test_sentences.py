@@ -60,9 +60,17 @@ def test_what_is_printed_of_age_is_what_is_judged():
     )
     at = pd.MultiIndex.from_tuples([("factor1", "q1"), ("factor2", "q2")], names=["factor", "item"])
     items = pd.DataFrame({"spread": 0.1, "p": 0.2, "q": 0.2, "changes": False}, index=at)
-    first, second = str(LoadingChanges(factors, items, 199)).splitlines()
+    levels = pd.DataFrame(
+        {"difference": [0.2, 1.25], "highest": "12", "lowest": "0", "p": 0.04, "q": [0.0504, 0.0496]},
+        ["q1", "q2"],
+    ).assign(changes=[False, True])
+    first, second, third = str(LoadingChanges(factors, items, levels, 199)).splitlines()
     assert first.startswith("factor1: no evidence that its loadings differ") and "(q = 0.0504)" in first
     assert second.startswith("factor2: its loadings differ between visits (q = 0.0496)")
+    assert third == (
+        "1 of 2 items is answered higher or lower at the same scores: "
+        "'q2' (1.25 points higher at 12 than at 0)."
+    )
 
 
 def test_what_is_printed_of_groups_is_what_is_judged():

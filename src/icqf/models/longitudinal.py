@@ -484,6 +484,7 @@ smallest_category, random_state, callback
             problem.scaled_loadings(loadings)[:, :p],
             factors=[str(name) for name in self.get_feature_names_out()],
             items=self.items_,
+            visits=[str(label) for label in self.bins_.labels],
             n_permutations=n_permutations,
             seed=int(self.random_state or 0),
         )

@@ -16,18 +16,24 @@ LEFT = 0.1  # share of the exchanges in one band of everybody that the bands mus
 FEWEST_EXCHANGED = 10  # members of a group who change places in a permutation, on average
 
 
+ROUNDS = 30  # of exchanges in a permutation
+
+
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """Who may change places with whom.
+    """Who may change places with whom, and how readily.
 
     Groups are permuted between the units (families, or single participants) of a band. Where members of a
     unit belong to different groups, units of the same size exchange all their labels, each in the order of
-    the members' propensity.
+    the members' propensity. A permutation is as likely as the propensities make it (the conditional
+    permutation test of Berrett et al. 2020): within a band, too, those who are more likely to be in a group
+    are in it more often.
     """
 
     band: Array  # (n,), that of the participant's unit
     unit: Array  # (n,)
     order: Array  # (n,), participants by unit and, within a unit, by propensity
+    log_chance: Array  # (n, groups), of the participant to be in each group, but for a constant
 
     @property
     def n_bands(self) -> int:
@@ -39,15 +45,48 @@ class Bands:
         labels, band = codes[self.order], self.band[self.order]
         _, first, sizes = np.unique(self.unit[self.order], return_index=True, return_counts=True)
         alike = np.minimum.reduceat(labels, first) == np.maximum.reduceat(labels, first)
-        stratum = band[first] if alike.all() else band[first] * (sizes.max() + 1) + sizes
-        source = np.empty(len(first), dtype=np.intp)
-        source[np.argsort(stratum, kind="stable")] = np.lexsort((rng.random(len(first)), stratum))
+        whole = bool(alike.all())
+        stratum = band[first] if whole else band[first] * (sizes.max() + 1) + sizes
+        held, chance, source = self._patterns(labels, first, sizes, whole)
+        units = np.lexsort((rng.random(len(first)), stratum))  # by stratum, at random within it
+        _, begins, number = np.unique(stratum[units], return_index=True, return_counts=True)
+        begins, number = np.repeat(begins, number), np.repeat(number, number)
+        place = np.arange(len(units))
+        for turn in rng.random(ROUNDS):  # each unit meets another one of its stratum, or nobody
+            partner = begins + ((turn * number).astype(np.intp) - (place - begins)) % number
+            one, two = (units[side[place < partner]] for side in (place, partner))
+            mine, yours = held[one], held[two]
+            gain = chance[one, yours] + chance[two, mine] - chance[one, mine] - chance[two, yours]
+            swap = rng.random(len(one)) < 1 / (1 + np.exp(-gain))
+            held[one[swap]], held[two[swap]] = yours[swap], mine[swap]
         permuted = np.empty_like(codes)
-        if alike.all():
-            permuted[self.order] = np.repeat(labels[first[source]], sizes)
+        if whole:
+            permuted[self.order] = np.repeat(held, sizes)
         else:
-            permuted[self.order] = labels[np.repeat(first[source] - first, sizes) + np.arange(len(codes))]
+            permuted[self.order] = labels[np.repeat(source[held] - first, sizes) + np.arange(len(codes))]
         return permuted
+
+    def _patterns(self, labels: Array, first: Array, sizes: Array, whole: bool) -> tuple[Array, Array, Array]:
+        """The pattern of labels that each unit has, its log-chance (units, patterns), and where each begins.
+
+        The pattern of a unit whose members are all in one group is that group.
+        """
+        own = self.log_chance[self.order]
+        if whole:
+            return labels[first], np.add.reduceat(own, first), first
+        held = np.empty(len(first), dtype=np.intp)
+        chance: list[Array] = []
+        source: list[int] = []
+        for size in np.unique(sizes):
+            units = np.flatnonzero(sizes == size)
+            members = first[units, None] + np.arange(size)
+            patterns, at, which = np.unique(labels[members], axis=0, return_index=True, return_inverse=True)
+            held[units] = len(source) + which.ravel()
+            for pattern, unit in zip(patterns, units[at], strict=True):
+                chance.append(np.zeros(len(first)))
+                chance[-1][units] = own[members, pattern].sum(axis=1)
+                source.append(int(first[unit]))
+        return held, np.stack(chance, axis=1), np.array(source)
 
 
 def make_bands(
@@ -68,7 +107,8 @@ def make_bands(
     unit = np.arange(len(codes)) if units is None else np.unique(units, return_inverse=True)[1]
     count = np.bincount(unit)
     mean = np.stack([np.bincount(unit, column) / count for column in place.T], axis=1)
-    return Bands(cut(mean, n_bands)[unit], unit, np.lexsort((place[:, 0], unit)))
+    log_chance = place if place.shape[1] > 1 else np.column_stack([np.zeros(len(place)), place])
+    return Bands(cut(mean, n_bands)[unit], unit, np.lexsort((place[:, 0], unit)), log_chance)
 
 
 def log_odds(profile: Array, codes: Array, weights: Array | None = None) -> Array:

@@ -109,11 +109,13 @@ def _why_same(fit: VisitsFit) -> list[str]:
         return []
     if search.changes_ is None:
         return ["Letting the loadings differ between visits does not predict hidden answers better."]
-    return [
-        "Letting the loadings differ between visits predicts hidden answers a little better, but they differ "
-        "no more than by chance between visits with the same scores "
+    text = [
+        "Letting the loadings differ between visits predicts hidden answers a little better, but items rise "
+        "no less or more steeply with the scores at some visits than by chance "
         f"(smallest q = {search.changes_.factors['q'].min():.2f})."
     ]
+    levels = search.changes_.level_sentences()
+    return [*text, *levels, *["That is a change of these items, not of the factors."] * bool(levels)]
 
 
 def _tested(changes: LoadingChanges | None) -> list[str]:
@@ -168,10 +170,11 @@ def _same_section(fit: VisitsFit) -> Section:
         )
     if fit.changes is not None:
         parts.append(
-            "q judges the hypothesis that participants with the same scores answer a factor's items in the "
-            "same way at every visit, corrected for the number of factors (Benjamini–Hochberg). It was "
-            f"computed by exchanging visits with similar scores {fit.changes.n_permutations} times; higher "
-            "or lower scores at some visits do not count against it."
+            "q judges the hypothesis that a factor's items rise equally steeply with the scores at every "
+            "visit, corrected for the number of factors (Benjamini–Hochberg). It was "
+            f"computed by exchanging visits with similar scores {fit.changes.n_permutations} times. Higher "
+            "or lower scores at some visits do not count against it, nor do items that are answered higher "
+            "or lower at the same scores; these are tested one by one (level_changes.csv)."
         )
     return Section("Are these the same factors at every visit?", parts)
 
@@ -463,6 +466,7 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
     if fit.changes is not None:
         tables["factor_changes"] = fit.changes.factors
         tables["item_changes"] = fit.changes.items.reset_index()
+        tables["level_changes"] = fit.changes.levels
     if fit.search is not None:
         tables["cv"] = fit.search.search_.cv_results_
         tables["cv_smoothness"] = fit.search.smoothness_errors_

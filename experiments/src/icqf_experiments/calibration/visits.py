@@ -1,4 +1,8 @@
-"""Do loadings change between visits: how often that is said where they do not, and where they do."""
+"""Do loadings change between visits: how often that is said where they do not, and where they do.
+
+The kinds of studies, their number and seeds were committed before any of them was run. Development used the
+seeds from 10 000.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from icqf.datasets import load_help_visits
 from icqf.models import LongitudinalICQF, LongitudinalICQFCV
@@ -16,9 +21,10 @@ from icqf.report.blocks import Block, Grid
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 
-N_STUDIES = {"same": 40, "levels": 15, "differ": 15}  # of each simulated kind, graded and yes/no
-N_REAL = 20  # of each kind, of the visits of HELP
-N_PERMUTATIONS = 199
+N_STUDIES = {"same": 15, "levels": 40, "differ": 6}  # of each simulated kind, graded and yes/no
+N_REAL = 5  # of each kind, of the visits of HELP
+FIRST_SEED = 2000
+N_PERMUTATIONS = 99
 N_ITEMS, N_VISITS, K, TOP = 12, 4, 2, 4
 PROMISED = 0.06
 # Where the loadings are constant: "severity" is how far scores rise until the last visit, in standard
@@ -32,7 +38,10 @@ SAME: Mapping[str, Mapping[str, float]] = {
     "half of the visits missing": {"seen": 0.5, "unanswered": 0.1},
     "100 participants, half of the visits missing, scores rise": {"n": 100, "seen": 0.5, "severity": 1.0},
 }
-LEVELS: Mapping[str, Mapping[str, float]] = {"half of the items rise at equal scores": {"levels": 0.25}}
+LEVELS: Mapping[str, Mapping[str, float]] = {
+    "half of the items rise at equal scores": {"levels": 0.25},
+    "half of the items rise at equal scores, and scores rise": {"levels": 0.25, "severity": 1.0},
+}
 DIFFER: Mapping[str, Mapping[str, float]] = {
     "a sixth of the items move to the other factor": {"drift": 1 / 6},
     "a third of the items move": {"drift": 1 / 3},
@@ -100,7 +109,11 @@ def rearranged_help(seed: int, *, by_level: bool) -> pd.DataFrame:
 
 
 def judged(kind: str, place: str, seed: int, settings: Mapping[str, Any], row: Mapping[str, Any]) -> Any:
-    """What is said about the loadings of one study."""
+    """What is said about the loadings of one study.
+
+    Change is said where the test and cross-validation agree. The test takes less time and is made first:
+    where it finds nothing, cross-validation cannot change the answer, and is left out.
+    """
     make = simulated_visits if place == SIMULATED else rearranged_help
     visits = make(seed, **settings)
     highest = {SIMULATED: 1 if settings.get("yes_no") else TOP}.get(place, 3)
@@ -110,15 +123,18 @@ def judged(kind: str, place: str, seed: int, settings: Mapping[str, Any], row: M
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        search.fit(visits)
-    best = search.best_estimator_
+        constant = clone(search).set_params(smoothness=[]).fit(visits).best_estimator_
+        test = constant.changes(visits, n_permutations=N_PERMUTATIONS)
+        tested = bool(test.factors["changes"].any())
+        best = search.fit(visits).best_estimator_ if tested else constant
     differ = best.smoothness < np.inf
     found = {
         **row,
         "kind": kind,
         "happened": int(differ),
         "smoothness": best.smoothness if differ else None,
-        "cv_differs": int(search.changes_ is not None),
+        "test_differs": int(tested),
+        "levels": int(test.levels["changes"].sum()),
         "same_factors": int(best.same_factors_["same"].all()),
         "converged": int(best.model_.converged_),
     }
@@ -129,12 +145,12 @@ def cases(design: Design) -> pd.DataFrame:
     """One row per study."""
     jobs: dict[str, tuple[Any, ...]] = {}
     for truth, kinds in (("same", SAME), ("levels", LEVELS), ("differ", DIFFER)):
-        said = LEVEL if truth == "same" else None
+        said = None if truth == "differ" else LEVEL
         for kind, settings in kinds.items():
             for yes_no in (False, True):
                 answers = "yes/no" if yes_no else "graded"
                 row = {"said": said, "answers": answers, "source": SIMULATED, "truth": truth}
-                for seed in range(1 if design.quick else N_STUDIES[truth]):
+                for seed in range(FIRST_SEED, FIRST_SEED + (1 if design.quick else N_STUDIES[truth])):
                     jobs[f"{kind}, {answers}, {seed}"] = (
                         kind,
                         SIMULATED,
@@ -144,7 +160,7 @@ def cases(design: Design) -> pd.DataFrame:
                     )
     row = {"said": LEVEL, "answers": "graded", "source": "HELP", "truth": "same"}
     for kind, by_level in (("visits in random order", False), ("visits in the order of level", True)):
-        for seed in range(1 if design.quick else N_REAL):
+        for seed in range(FIRST_SEED, FIRST_SEED + (1 if design.quick else N_REAL)):
             jobs[f"{kind}, HELP, {seed}"] = (kind, "HELP", seed, {"by_level": by_level}, row)
     return run_cases(design, "visits", jobs, judged)
 
@@ -156,7 +172,8 @@ def more(table: pd.DataFrame) -> Sequence[Block]:
         "answers",
         "n",
         "said to differ",
-        "by cross-validation alone",
+        "by the test alone",
+        "levels of items said to differ",
         "other factors",
         "settled",
     ]
@@ -169,34 +186,36 @@ def more(table: pd.DataFrame) -> Sequence[Block]:
         rows = []
         own = table[table["truth"] == truth]
         for (kind, answers), part in own.groupby(["kind", "answers"], sort=False):
-            shares = [
-                part["happened"].mean(),
-                part["cv_differs"].mean(),
-                1 - part["same_factors"].mean(),
-                part["converged"].mean(),
-            ]
-            rows.append([str(kind), str(answers), str(len(part)), *(f"{share:.1%}" for share in shares)])
-        if truth != "levels":
-            every = [own[name].mean() for name in ("happened", "cv_differs", "same_factors", "converged")]
-            every[2] = 1 - every[2]
-            rows.append(["all", "", str(len(own)), *(f"{share:.1%}" for share in every)])
+            rows.append([str(kind), str(answers), str(len(part)), *_shares(part)])
+        rows.append(["all", "", str(len(own)), *_shares(own)])
         blocks.append(Grid(title, head, rows))
     return blocks
+
+
+def _shares(part: pd.DataFrame) -> list[str]:
+    shares = [
+        part["happened"].mean(),
+        part["test_differs"].mean(),
+        (part["levels"] > 0).mean(),
+        1 - part["same_factors"].mean(),
+        part["converged"].mean(),
+    ]
+    return [f"{share:.1%}" for share in shares]
 
 
 VISITS = Statement(
     "visits",
     "Loadings that differ between visits",
     f"""`icqf longitudinal` says that loadings differ between visits only where a model that lets them
-predicts hidden answers better by more than one standard error, and the loadings also differ by more than
-chance between visits with the same scores (q ≤ {LEVEL}). Where the loadings are constant this should be said
-in at most {PROMISED:.0%} of studies; said is therefore {LEVEL}, and what happened is that change was said.
-Simulated: {N_ITEMS} items, {N_VISITS} visits, {K} factors (given), β = 0.1 (given), 250 participants of whom
-three in four came to each visit, unless noted; scores have a lasting and a passing part. Public: the visits
-of HELP, each patient's put in random order, or in the order of their mean answer, so that the loadings are
-constant for certain. The second and third tables of kinds are not part of the promise: items that rise at
-equal scores change their loadings where they meet the end of the range, and where loadings do differ change
-should be said.""",
+predicts hidden answers better by more than one standard error, and items also rise more or less steeply with
+the scores at some visits, by more than chance (q ≤ {LEVEL}). Where the loadings are constant this should be
+said in at most {PROMISED:.0%} of studies; said is therefore {LEVEL}, and what happened is that change was
+said. Simulated: {N_ITEMS} items, {N_VISITS} visits, {K} factors (given), β = 0.1 (given), 250 participants of
+whom three in four came to each visit, unless noted; scores have a lasting and a passing part. Items that rise
+at equal scores do so in equal steps, by a quarter of their range until the last visit: a change of level,
+which the same test reports separately, item by item. Public: the visits of HELP, each patient's put in random
+order, or in the order of their mean answer, so that the loadings are constant for certain. The last table is
+not part of the promise: there loadings do differ, and change should be said.""",
     cases,
     more,
 )
