@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 WORKERS ?= 2
 # Each worker begins with one half, in order: what a module's tests share is made once.
 SPREAD = -n $(WORKERS) --dist worksteal
-ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Bytecode is kept, whatever the environment says: tests start about a hundred processes.
+ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: demo app docs dist test test-all quick oldest prereleases lint types bench torture clean
 

@@ -34,7 +34,7 @@ return [...document.querySelectorAll('#profile tbody tr')].map((row) => [
 
 
 def made(model, study, folder, **more):
-    form = shortform(model, study, max_items=8, **more)
+    form = shortform(model, study, **{"max_items": 8} | more)
     page = folder / "form.html"
     page.write_text(scoring_page(form, title="Eight <b>questions</b>"), encoding="utf-8")
     return form, page
@@ -54,7 +54,8 @@ def usual(demo, tmp_path_factory):
 @pytest.mark.parametrize("settings", [{}, {"penalty": "l2"}, {"penalty": "l21"}, {"score_max": None}])
 def test_the_page_scores_as_the_program_does(browser, demo, tmp_path, settings):
     """Reversed items, gaps, confounds, ranges that press, every penalty: the same scores to four digits."""
-    form, page = made(ICQF(3, beta=0.3, n_init=1, **settings).fit(demo), demo, tmp_path)
+    demo = demo.select(["q00*", "q01*"])
+    form, page = made(ICQF(3, beta=0.3, n_init=1, **settings).fit(demo), demo, tmp_path, max_items=4)
     part = demo.select(form.items)
     rows = [*range(12), *np.argsort(-part.answers.mean(axis=1).to_numpy())[:12]]  # high answers press
     browser.get(page.as_uri())

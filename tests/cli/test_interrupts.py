@@ -114,7 +114,7 @@ def test_interrupted_while_reading(run, study, tmp_path, monkeypatch, left_behin
     assert left_behind() == []
 
 
-@pytest.mark.slow
+@pytest.mark.long  # another is below
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_a_real_ctrl_c(study, tmp_path):
     words = [*map(str, (*study, *SEARCH)), "--n-repeats", "200", "--out", "out"]
@@ -212,6 +212,7 @@ def test_ctrl_c_shows_nothing_of_the_workers(study, tmp_path):
     _, said = program.communicate(timeout=120)
     assert program.returncode == 130
     assert "Traceback" not in said and "Error" not in said and "fits are saved in cv.csv.journal" in said
+    assert "--resume" in said and [path.name for path in tmp_path.iterdir()] == [journal.name]
 
 
 def test_plain_lines_tell_the_time_left(capsys, monkeypatch):

@@ -258,6 +258,7 @@ def test_what_was_written_before_the_end_is_said(read, tmp_path):
     assert "Stopped. Already written: 'out'." in done.stderr and "Nothing" not in done.stderr
 
 
+@pytest.mark.long  # as an end that is asked for leaves nothing (test_interrupts.py)
 def test_nothing_was_written_where_nothing_was(read, tmp_path):
     code = "import os, signal\nfrom icqf.cli.program import main\nimport icqf.workflow.fit as fit\n" + (
         "fit.fit_study = lambda *a, **k: os.kill(os.getpid(), signal.SIGTERM)\nmain()\n"

@@ -245,7 +245,7 @@ SEARCHES = {
 
 def searches(weights=None, **options):
     answers = make_synthetic(40, 8, 2, noise=0.2, missing=0.05, random_state=1).answers
-    settings = {"n_components": [1, 2], "betas": [0.1, 0.5], "n_splits": 3, "random_state": 0}
+    settings = {"n_components": [1, 2], "betas": [0.1], "n_splits": 3, "random_state": 0}
     model = ICQF(**{"item_range": (0, 100), "dtype": "float32", "n_init": 1, "max_iter": 3} | options)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "item_range is not declared")
