@@ -147,6 +147,17 @@ def score(place):
     np.testing.assert_allclose(scores.set_index(place.id), fitted.set_index(place.id), atol=0.02)
 
 
+def norms(place):
+    said = place.run(f"norms results --by age {place.group} --out norms")
+    table = place.read("norms/norms.csv")
+    assert re.search(r"Reference sample: [67]\d participants \(age ", said) and place.group in table.columns
+    assert len(table) % _n_factors(place) == 0 and (table["p90"] >= table["p50"]).all()
+    assert "Reference sample" in (place.folder / "norms" / "norms.html").read_text(encoding="utf-8")
+    scores = place.run("score results/model.icqf answers.csv --norms norms/norms.icqf-norms")
+    ranks = pd.read_csv(io.StringIO(scores)).filter(like="_percentile")
+    assert ranks.shape[1] == _n_factors(place) and 20 < ranks.stack().mean() < 80
+
+
 def show(place):
     assert place.run("show results/model.icqf").count(" of the variance; ") == _n_factors(place)
 
@@ -220,7 +231,7 @@ def app(place):
 
 CASES = {
     each.__name__: each
-    for each in (app, check, codebook, fit, select, report, plot, score, show, compare, longitudinal)
+    for each in (app, check, codebook, fit, select, report, plot, score, norms, show, compare, longitudinal)
 } | {each.__name__: each for each in (shortform, invariance, plan, batch, meta, stability, diagnosis)}
 
 

@@ -25,6 +25,8 @@ from .methods import Method as Method
 from .methods import SubscaleMethod as SubscaleMethod
 from .missingness import MissingAnswers as MissingAnswers
 from .missingness import missing_answers as missing_answers
+from .norms import Norms as Norms
+from .norms import learn_norms as learn_norms
 from .planning import SamplePlan as SamplePlan
 from .planning import plan as plan
 from .pooling import Pooled as Pooled

@@ -26,7 +26,20 @@ from icqf.io.atomic import FULL, forget_written
 from icqf.registry import Registry
 
 OWN = (
-    *("demo", "app", "check", "codebook", "fit", "select", "report", "plot", "score", "show", "compare"),
+    *(
+        "demo",
+        "app",
+        "check",
+        "codebook",
+        "fit",
+        "select",
+        "report",
+        "plot",
+        "score",
+        "norms",
+        "show",
+        "compare",
+    ),
     *("longitudinal", "shortform", "invariance", "plan", "batch", "meta", "pool", "stability", "diagnosis"),
 )
 COMMANDS = Registry(

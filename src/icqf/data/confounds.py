@@ -75,7 +75,7 @@ class ConfoundEncoder:
 
         Members of a category are counted by their `weights` (n,), as an effective number.
         """
-        frame = _as_frame(confounds, None if weights is None else len(weights))
+        frame = table_of_confounds(confounds, None if weights is None else len(weights))
         weights = np.ones(len(frame)) if weights is None else weights / (weights.max(initial=0.0) or 1.0)
         for name in self.ranges:
             if name not in frame.columns:
@@ -166,7 +166,7 @@ class ConfoundEncoder:
     def transform(self, confounds: Any, *, n_rows: int | None = None) -> Array:
         """The design (n, c) of a table with the fitted confounds."""
         if not self.columns:
-            if confounds is not None and _as_frame(confounds).shape[1]:
+            if confounds is not None and table_of_confounds(confounds).shape[1]:
                 raise InputError(
                     "The model was fitted without confounds, but confounds were given; leave them out, or "
                     "fit the model with them."
@@ -177,7 +177,7 @@ class ConfoundEncoder:
             raise InputError(
                 f"The model was fitted with the confounds {listed(names)}; give confounds= with them."
             )
-        frame = _as_frame(confounds, n_rows)
+        frame = table_of_confounds(confounds, n_rows)
         absent = [name for name in names if name not in frame.columns]
         if absent:
             raise InputError(
@@ -352,7 +352,7 @@ def _is_categorical(values: pd.Series) -> bool:
     return values.dropna().nunique() == 2
 
 
-def _as_frame(confounds: Any, n: int | None = None) -> pd.DataFrame:
+def table_of_confounds(confounds: Any, n: int | None = None) -> pd.DataFrame:
     """Confounds of `n` participants, given as any kind of table, as a pandas table."""
     if confounds is None:
         return pd.DataFrame()

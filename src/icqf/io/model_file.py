@@ -26,7 +26,8 @@ from icqf.io.formats import READERS
 
 FORMAT, VERSION = "icqf-model", 5
 BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 3
-HEADER, CODEBOOK, BATTERY = "model.json", "codebook.json", "battery.json"
+NORMS_FORMAT, NORMS_VERSION = "icqf-norms", 1
+HEADER, CODEBOOK, BATTERY, NORMS = "model.json", "codebook.json", "battery.json", "norms.json"
 META = "meta"  # the folder of the second stage; instruments are numbered
 CHECKSUM = "sha256"
 MOST_BYTES = 100 * 2**20
@@ -86,6 +87,22 @@ def write_battery_model(
     _write(path, tensors | ({} if meta is None else _tensors(meta, f"{META}/")))
 
 
+def write_norms(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write norms, as plain values, to a file of their own."""
+    _write(path, {NORMS: _json({"format": NORMS_FORMAT, "version": NORMS_VERSION, **content})})
+
+
+def read_norms(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read the plain values of a norms file."""
+    with damage_refused(path, "norms file"):
+        tensors = _read(Path(path), "norms file")
+        if NORMS not in tensors:
+            raise _OtherKind("this is a model file, not a norms file. Give the file that icqf norms wrote.")
+        content = _parsed(tensors, NORMS)
+        _check_version(content, NORMS_FORMAT, NORMS_VERSION)
+        return content
+
+
 def _tensors(model: StoredModel, folder: str = "") -> dict[str, np.ndarray]:
     """The arrays that hold a model: its numbers, and JSON as bytes."""
     tensors = {HEADER: _json({"format": FORMAT, "version": VERSION, **model.header})}
@@ -129,6 +146,8 @@ def read_any_model(path: str | os.PathLike[str]) -> StoredModel | StoredBattery:
     """Read a model file of any kind; no code in it is run."""
     with damage_refused(path):
         tensors = _read(Path(path))
+        if NORMS in tensors:
+            raise _OtherKind("this is a norms file, not a model file. Give the model.icqf that a fit wrote.")
         return _battery(tensors) if BATTERY in tensors else _model(tensors)
 
 
@@ -184,7 +203,7 @@ class _OtherKind(InputError):
 
 
 @contextmanager
-def damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
+def damage_refused(path: str | os.PathLike[str], what: str = "model file") -> Iterator[None]:
     """Report any error while a model file is read as a damaged file."""
     try:
         yield
@@ -193,20 +212,22 @@ def damage_refused(path: str | os.PathLike[str]) -> Iterator[None]:
     except _DAMAGE as error:
         why = readable(" ".join(str(error)[: 10 * LONGEST_MESSAGE].split())).rstrip(".")
         raise InputError(
-            f"{os.fspath(path)}: the model file is damaged or incomplete ({why or type(error).__name__}). "
-            "Save the model again."
+            f"{os.fspath(path)}: the {what} is damaged or incomplete ({why or type(error).__name__}). "
+            f"Save the {what.removesuffix(' file')} again."
         ) from None
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a model file with a valid checksum and a size that a model may have."""
+def _read(path: Path, what: str = "model file") -> dict[str, np.ndarray]:
+    """All arrays of a file with a valid checksum and a size that a model may have."""
     if not path.exists():
         raise _OtherKind("there is no such file.")
     if not path.is_file():  # reading a pipe could wait forever
-        raise _OtherKind("this is not an icqf model file, but a folder or a device.")
+        raise _OtherKind(f"this is not an icqf {what}, but a folder or a device.")
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if content[8 : 8 + len(_START)] != _START:
+        if what != "model file":
+            raise _OtherKind(f"this is not an icqf {what}. Give the file that icqf norms wrote.")
         raise _OtherKind(f"this is not an icqf model file{_what_it_may_be(path, content)}")
     if _too_large(content, {}):
         raise ValueError("it is larger than any model")
@@ -269,7 +290,7 @@ def _check_version(header: dict[str, Any], kind: str, known: int) -> None:
     if type(version) is not int or version != known:
         newer = isinstance(version, int) and version > known
         raise _OtherKind(
-            f"the model was saved in file format {str(version)[:20]}, but this icqf reads format {known}"
+            f"it was saved in file format {str(version)[:20]}, but this icqf reads format {known}"
             f"{'; install a newer icqf' if newer else ''}."
         )
 

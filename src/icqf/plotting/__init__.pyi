@@ -10,6 +10,7 @@ from .loadings import loading_heatmap as loading_heatmap
 from .loadings import top_items as top_items
 from .loadings import triptych as triptych
 from .participants import missingness_map as missingness_map
+from .participants import percentile_curves as percentile_curves
 from .participants import score_correlations as score_correlations
 from .participants import score_courses as score_courses
 from .participants import score_distributions as score_distributions

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.colors import ListedColormap
+from matplotlib.figure import Figure
 
 from icqf.errors import InputError
 from icqf.plotting.loadings import grouped_order, subscales_of
@@ -20,6 +23,7 @@ from icqf.plotting.style import (
     factor_names,
     factor_table,
     faint,
+    guides,
     hide_frame,
     ink,
     muted,
@@ -252,3 +256,64 @@ def score_courses(
     ax.legend(frameon=False, loc="upper right")
     hide_frame(ax)
     return ax
+
+
+def percentile_curves(
+    table: pd.DataFrame, *, across: str, panels: Sequence[str] | None = None, figure: Figure | None = None
+) -> Figure:
+    """Draw scores at percentiles against a covariate such as age, one panel per group.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row per place: the column `across`, and columns p5, p25 and so on with scores.
+    across : str
+        Column of the covariate.
+    panels : sequence of str, optional
+        The group of each row; none for one panel.
+    figure : Figure, optional
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from icqf.plotting import percentile_curves
+    >>> table = pd.DataFrame({"age": [6, 18], "p25": [0.1, 0.2], "p75": [0.4, 0.6]})
+    >>> len(percentile_curves(table, across="age").axes)
+    1
+    """
+    columns = [name for name in table.columns if re.fullmatch(r"p\d+", str(name))]
+    require_columns(table, [across], "percentile_curves", "the norms.csv of icqf norms")
+    labels = [""] * len(table) if panels is None else list(panels)
+    names = list(dict.fromkeys(labels))
+    figure = (
+        Figure(figsize=(4.0 * min(len(names), 3) + 0.6, 3.4), layout="constrained")
+        if figure is None
+        else figure
+    )
+    rows = -(-len(names) // 3)
+    axes = figure.subplots(rows, min(len(names), 3), sharey=True, squeeze=False).ravel()
+    for ax, name in zip(axes, names, strict=False):
+        mine = table[[label == name for label in labels]]
+        for at, column in enumerate(columns):
+            middle = abs(2 * at - len(columns) + 1) / max(len(columns) - 1, 1)
+            ax.plot(
+                mine[across], mine[column], color=FACTOR, linewidth=2.2 - 1.2 * middle, alpha=1 - 0.5 * middle
+            )
+            end = (mine[across].iloc[-1], mine[column].iloc[-1])
+            ax.annotate(
+                column[1:],
+                end,
+                xytext=(4, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=8,
+                color=ink(),
+            )
+        ax.set_title(name, loc="left", fontsize=10)
+        ax.set_xlabel(across)
+        hide_frame(ax)
+        guides(ax)
+    for ax in axes[len(names) :]:
+        ax.set_visible(False)
+    axes[0].set_ylabel("score at percentile")
+    return figure

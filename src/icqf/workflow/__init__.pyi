@@ -15,6 +15,7 @@ from .meta import write_meta as write_meta
 from .naming import rewrite_results as rewrite_results
 from .options import InvarianceOptions as InvarianceOptions
 from .options import LongitudinalOptions as LongitudinalOptions
+from .options import NormsOptions as NormsOptions
 from .options import PlanOptions as PlanOptions
 from .options import ScoreOptions as ScoreOptions
 from .options import StudyOptions as StudyOptions

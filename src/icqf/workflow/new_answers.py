@@ -86,19 +86,10 @@ def read_for_model(
         return ModelledAnswers(fitted, battery, notes, None, (Path(model),))
     if isinstance(fitted, LongitudinalICQF):
         ICQF.load(model)  # raises an error that names the kind of model
-    reader = ModelReader(fitted, files, entries_of(files))
-    questionnaire = reader.whole(extra=extra)
-    found = questionnaire.confounds
-    if found is not None and extra:
-        own = list(reader.categories)
-        questionnaire = questionnaire.with_confounds(found[own] if own else None)
-    return ModelledAnswers(
-        fitted,
-        questionnaire,
-        reader.notes(questionnaire.notes),
-        None if not extra or found is None else found[list(extra)],
-        (Path(model), *files.paths),
-    )
+    reader = ModelReader(fitted, files, entries_of(files), tuple(extra))
+    questionnaire, beside = reader.apart(reader.whole())
+    notes = reader.notes(questionnaire.notes)
+    return ModelledAnswers(fitted, questionnaire, notes, beside, (Path(model), *files.paths))
 
 
 def files_for_model(
@@ -121,12 +112,14 @@ def entries_of(files: StudyFiles) -> tuple[Item, ...]:
 class ModelReader:
     """Reads a table's answers to a model's items, with the ranges, directions and codes of the fit.
 
-    Codebook entries in `given` take precedence over the model's.
+    Codebook entries in `given` take precedence over the model's. Columns in `extra` are added to the
+    confounds.
     """
 
     model: ICQF | LongitudinalICQF
     files: StudyFiles
     given: tuple[Item, ...] = ()
+    extra: tuple[str, ...] = ()
 
     @cached_property
     def items(self) -> tuple[Item, ...]:
@@ -140,27 +133,34 @@ class ModelReader:
         """The model's confounds with their categories; None for a continuous one."""
         return {column.name: column.categories for column in self.model.confound_encoder_.columns}
 
-    def whole(self, table: Table | None = None, *, extra: Sequence[str] = ()) -> Questionnaire:
-        """Return all answers, from the file or its table; `extra` columns are added to the confounds."""
+    def whole(self, table: Table | None = None) -> Questionnaire:
+        """Return all answers, from the file or its table."""
         files = replace(self.files, codebook=None, confounds=tuple(self.categories))
-        texts = [self.model.codebook_.id, *(name for name in extra if name not in self.categories)]
-        read = read_files(files, table=table, text=texts, beside=extra)
-        return self.questionnaire(read.table, extra=extra)
+        texts = [self.model.codebook_.id, *(name for name in self.extra if name not in self.categories)]
+        read = read_files(files, table=table, text=texts, beside=self.extra)
+        return self.questionnaire(read.table)
 
-    def questionnaire(self, table: Table, *, extra: Sequence[str] = ()) -> Questionnaire:
+    def apart(self, read: Questionnaire) -> tuple[Questionnaire, pd.DataFrame | None]:
+        """Return answers with the model's confounds alone, and the extra columns."""
+        found, own = read.confounds, list(self.categories)
+        if found is None or not self.extra:
+            return read, None
+        return read.with_confounds(found[own] if own else None), found[list(self.extra)]
+
+    def questionnaire(self, table: Table) -> Questionnaire:
         """Return the answers of a table, which may be a part of the file."""
         known, names = self.model.codebook_, [item.name for item in self.items]
         id = self.files.id or (known.id if known.id in table.frame.columns else table.id)
         self.require_columns(table)
-        for name in extra:
+        for name in self.extra:
             require_column(table, name, "a group")
             if name in names:
                 raise parameter_error(
                     "by",
                     f" is {name!r}, which is an item of the model; choose a column of groups, such as sex.",
                 )
-        files = replace(self.files, id=id, confounds=tuple(dict.fromkeys([*self.categories, *extra])))
-        entries = (*self.items, *(entry for entry in self.given if entry.name in extra))
+        files = replace(self.files, id=id, confounds=tuple(dict.fromkeys([*self.categories, *self.extra])))
+        entries = (*self.items, *(entry for entry in self.given if entry.name in self.extra))
         read = StudyTable(self.in_categories(table), files, entries).questionnaire()
         return read.with_notes(_other_directions(known.items, self.given))
 
@@ -277,6 +277,8 @@ class ModelledBatches:
         for column, _ in self.reader.files.visit:
             require_column(header, column, "the visit")
         self.reader.require_columns(header)
+        for name in self.reader.extra:
+            require_column(header, name, "the norms")
         if self.reader.files.id is not None:
             require_column(header, self.reader.files.id, "the id")
 
@@ -286,7 +288,7 @@ class ModelledBatches:
         if self.stream.n_rows is None:
             return None
         wanted = {names[0], *names_of_ids(names), reader.files.id, reader.model.codebook_.id}
-        wanted |= {item.name for item in reader.items} | {*reader.categories}
+        wanted |= {item.name for item in reader.items} | {*reader.categories, *reader.extra}
         wanted |= {column for column, _ in reader.files.visit}
         return [name for name in names if name in wanted]
 

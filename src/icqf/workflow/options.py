@@ -449,6 +449,46 @@ class ScoreOptions(ModelledOptions):
     """
 
     format: str | None = option(None, "", kind=OneOf(WRITABLE), usual="by the ending of --out")
+    norms: Path | None = file(None, "Norms file of the model (icqf norms): adds percentiles and T-scores.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NormsOptions(Settings):
+    """The options of ``icqf norms``.
+
+    Examples
+    --------
+    >>> from icqf.workflow import NormsOptions
+    >>> NormsOptions.of({"results": "results", "by": ["age", "sex"]}).by
+    ('age', 'sex')
+    """
+
+    results: Path = file(
+        MISSING, "The results folder, or a model file.", argument=True, missing="No results are given."
+    )
+    answers: Path | None = file(None, "Answers of the reference sample.", argument=True)
+    by: tuple[str, ...] = option(
+        (), "Columns such as age and sex; without them, one norm for all.", take=texts, metavar="COLUMN"
+    )
+    sample: str = option("", "Who the reference sample is, in a few words.", take=one_text, metavar="TEXT")
+    codebook: Path | None = like(ModelledOptions, "codebook")
+    dictionary: Path | None = like(StudyFiles, "dictionary")
+    participants: Path | None = like(StudyFiles, "participants")
+    id: str | None = like(ModelledOptions, "id")
+    missing_codes: tuple[float | str, ...] = like(ModelledOptions, "missing_codes")
+    visit: tuple[tuple[str, str], ...] = like(StudyFiles, "visit")
+    weights: str | None = like(StudyFiles, "weights", usual="those of the fit")
+
+    @property
+    def roles(self) -> dict[str, Any]:
+        """Files and columns that were given, other than the answers."""
+        names = ("codebook", "dictionary", "participants", "id", "missing_codes", "visit", "weights")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def files(self) -> StudyFiles:
+        """The files and column roles of the reference sample in `answers`."""
+        return StudyFiles(Path(self.answers or ""), **self.roles)
 
 
 @dataclass(frozen=True, kw_only=True)

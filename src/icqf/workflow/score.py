@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from icqf.analyses.norms import Norms
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
 from icqf.errors import InputError, listed
@@ -38,6 +39,7 @@ from icqf.workflow.new_answers import (
     load_model,
     require_model_columns,
 )
+from icqf.workflow.norms import percentile_notes, with_percentiles
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
@@ -58,6 +60,7 @@ def score_file(
     model: str | os.PathLike[str],
     answers: StudyFiles | str | os.PathLike[str],
     *,
+    norms: str | os.PathLike[str] | None = None,
     begin: Begin = None,
     **roles: Any,
 ) -> Scored:
@@ -69,6 +72,9 @@ def score_file(
         A model file of `icqf.ICQF`, of a battery (`icqf.models.MetaICQF`) or of repeated visits.
     answers, **roles
         New answers, as in `read_for_model`.
+    norms : path, optional
+        A norms file of the model (`icqf.analyses.Norms`): adds percentiles and T-scores by the columns that
+        the norms are by.
     begin : callable, optional
         Called when the files have been read, before scoring.
 
@@ -91,7 +97,8 @@ def score_file(
     (600, 2)
     """
     frames = _Frames()
-    done = _score(model, files_for_model(answers, roles), lambda: nullcontext(frames.cleared()), begin)
+    files = files_for_model(answers, roles)
+    done = _score(model, files, lambda: nullcontext(frames.cleared()), begin, norms)
     return Scored(pd.concat(frames.parts), done.notes, done.n_silent)
 
 
@@ -110,6 +117,7 @@ def write_scores(
     out: str | os.PathLike[str] | IO[bytes],
     *,
     format: str | None = None,
+    norms: str | os.PathLike[str] | None = None,
     begin: Begin = None,
     **roles: Any,
 ) -> ScoresWritten:
@@ -120,7 +128,7 @@ def write_scores(
 
     Parameters
     ----------
-    model, answers, **roles
+    model, answers, norms, **roles
         As in `score_file`; a folder of Parquet files is one table.
     out : path or binary file
         The table to write, created when all participants have been scored. CSV is written to an open file.
@@ -151,7 +159,7 @@ def write_scores(
         out.truncate()
         return nullcontext(TableWriter(out, "csv", DECIMALS))
 
-    return _score(model, files_for_model(answers, roles), opened, begin)
+    return _score(model, files_for_model(answers, roles), opened, begin, norms)
 
 
 class Sink(Protocol):
@@ -183,10 +191,20 @@ class _Frames:
 Opened = Callable[[], AbstractContextManager[Sink]]
 
 
-def _score(model: str | os.PathLike[str], files: StudyFiles, opened: Opened, begin: Begin) -> ScoresWritten:
+def _score(
+    model: str | os.PathLike[str],
+    files: StudyFiles,
+    opened: Opened,
+    begin: Begin,
+    norms: str | os.PathLike[str] | None = None,
+) -> ScoresWritten:
     fitted = load_model(model)
     if isinstance(fitted, ICQF):
-        return _score_in_parts(ModelReader(fitted, files, entries_of(files)), opened, begin)
+        known = None if norms is None else Norms.load(norms).for_model(fitted)
+        reader = ModelReader(fitted, files, entries_of(files), () if known is None else known.by)
+        return _score_in_parts(reader, opened, begin, known)
+    if norms is not None:
+        raise parameter_error("norms", " is for the model of one questionnaire; leave it out.")
     score_all = _score_battery if isinstance(fitted, MetaICQF) else _score_visits
     scored = score_all(fitted, files, begin)
     with opened() as sink:
@@ -194,34 +212,42 @@ def _score(model: str | os.PathLike[str], files: StudyFiles, opened: Opened, beg
     return ScoresWritten(len(scored.scores), scored.n_silent, scored.notes)
 
 
-def _score_in_parts(reader: ModelReader, opened: Opened, begin: Begin) -> ScoresWritten:
+def _score_in_parts(
+    reader: ModelReader, opened: Opened, begin: Begin, norms: Norms | None = None
+) -> ScoresWritten:
     """Score a file in batches if its format allows, else whole."""
     model = reader.model
     batches = in_batches(reader, batch_rows=ROWS_AT_A_TIME)
     if isinstance(batches, ModelledBatches):
         try:
-            done = _scored(model, batches.questionnaires(), opened, begin, batches.stream.source)
+            done = _scored(reader, batches.questionnaires(), opened, begin, batches.stream.source, norms)
         except FaultyBatch as faulty:
             # Read whole, the table gives a better message: how many answers, and which visits differ.
             if not batches.fits_in_memory():
                 raise faulty.error from None
             batches = None
         else:
-            return replace(done, notes=batches.notes)
+            return replace(done, notes=(*batches.notes, *done.notes))
     whole = reader.whole(batches)
     starts = range(0, whole.n_participants, ROWS_AT_A_TIME)
     ends = (min(start + ROWS_AT_A_TIME, whole.n_participants) for start in starts)
     parts = (whole.take(np.arange(start, end)) for start, end in zip(starts, ends, strict=True))
     try:
-        done = _scored(model, parts, opened, begin, whole.source)
+        done = _scored(reader, parts, opened, begin, whole.source, norms)
     except FaultyBatch as faulty:
-        model.confound_encoder_.transform(whole.confounds, n_rows=whole.n_participants)  # a better message
+        own, _ = reader.apart(whole)
+        model.confound_encoder_.transform(own.confounds, n_rows=whole.n_participants)  # a better message
         raise faulty.fault from None
-    return replace(done, notes=reader.notes(whole.notes))
+    return replace(done, notes=(*reader.notes(whole.notes), *done.notes))
 
 
 def _scored(
-    model: ICQF, questionnaires: Iterator[Questionnaire], opened: Opened, begin: Begin, source: str
+    reader: ModelReader,
+    questionnaires: Iterator[Questionnaire],
+    opened: Opened,
+    begin: Begin,
+    source: str,
+    norms: Norms | None,
 ) -> ScoresWritten:
     """Score participants in batches, in one thread per processor, into a sink."""
     first = list(islice(questionnaires, 1))
@@ -233,12 +259,15 @@ def _scored(
         )
     if begin is not None:
         begin()
+    model = reader.model
     names, encoder = model.get_feature_names_out(), model.confound_encoder_
+    without: Counter[str] = Counter()  # reasons for no percentiles
     n_participants = n_silent = 0
     doubtful: list[pd.DataFrame] = []  # confounds outside the range of the fit
     with opened() as sink:
 
-        def work(read: Questionnaire) -> tuple[Any, int, int, pd.DataFrame | None]:
+        def work(read: Questionnaire) -> tuple[Any, int, int, pd.DataFrame | None, Counter[str]]:
+            read, covariates = reader.apart(read)
             try:
                 scores = np.asarray(model.transform(read))
             except InputError as fault:
@@ -246,17 +275,21 @@ def _scored(
                 raise FaultyBatch(fault, after=None if rows is None else int(rows[-1])) from fault
             silent = int(np.isnan(scores[:, 0]).sum()) if scores.shape[1] else 0
             frame = pd.DataFrame(scores, index=read.answers.index, columns=names)
+            reasons: Counter[str] = Counter()
+            if norms is not None:
+                frame, reasons = with_percentiles(frame, norms, covariates)
             confounds = read.confounds
             outside = None if confounds is None else confounds[encoder.outside(confounds)]
-            return sink.rendered(frame), len(scores), silent, outside
+            return sink.rendered(frame), len(scores), silent, outside, reasons
 
-        for part, n, silent, outside in _in_threads(work, chain(first, questionnaires)):
+        for part, n, silent, outside, reasons in _in_threads(work, chain(first, questionnaires)):
             sink.add(part)
             n_participants, n_silent = n_participants + n, n_silent + silent
             doubtful += [] if outside is None or outside.empty else [outside]
+            without += reasons
     if doubtful:
         encoder.transform(pd.concat(doubtful))  # warns once for all participants
-    return ScoresWritten(n_participants, n_silent, ())
+    return ScoresWritten(n_participants, n_silent, () if norms is None else percentile_notes(norms, without))
 
 
 def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator[Done]:

@@ -25,6 +25,7 @@ _AT_A_TIME = 2**20
 Examples:
   icqf score results/model.icqf new.csv --out scores.csv
   icqf score results/model.icqf new.sav > scores.csv
+  icqf score results/model.icqf new.csv --norms norms/norms.icqf-norms --out scores.csv
   icqf score results/model.icqf cohort.parquet --out scores.parquet""",
 )
 @settings(ScoreOptions)
@@ -43,6 +44,9 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
 
     With the model of a battery (icqf meta), ANSWERS is a folder with files of any of its instruments, or a
     table with their items; absent instruments are treated as missing.
+
+    With --norms, the table needs the columns that the norms are by, and participants for whom one of them is
+    missing or outside the reference sample have no percentiles.
     """
     from icqf.workflow.results_folder import refuse_table
     from icqf.workflow.score import write_scores
@@ -52,12 +56,13 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
 
     def begin() -> None:
         if out is not None:
-            inputs = (options.model, *options.files.paths, config)
+            inputs = (options.model, *options.files.paths, options.norms, config)
             refuse_table(out, force=force, format=form, inputs=inputs)
 
     with TemporaryFile() as spool:
         place = spool if out is None else out
-        done = write_scores(options.model, options.files, place, format=form, begin=begin)
+        how: dict[str, Any] = {"format": form, "norms": options.norms, "begin": begin}
+        done = write_scores(options.model, options.files, place, **how)
         say(done.notes, quiet=quiet)
         if out is None:
             spool.seek(0)
