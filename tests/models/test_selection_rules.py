@@ -277,3 +277,5 @@ def test_the_choice_in_words():
     choice = Choice(pd.DataFrame(rows, columns=["n_components", "beta", "share"]))
     assert str(choice) == "k = 8 in 74%, 7 in 21%, 9 in 5%"  # what rounds to nothing is left out
     assert choice.by_k().to_dict() == pytest.approx({8: 0.74, 7: 0.21, 9: 0.047, 3: 0.003})
+    rare = pd.DataFrame({"n_components": [8, 9], "beta": 0.1, "share": [0.995, 0.005]})
+    assert str(Choice(rare)) == "k = 8 in 99%, 9 in 1%"  # never "9 in 0%"

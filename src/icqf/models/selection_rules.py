@@ -288,7 +288,7 @@ class Choice:
         return self.shares.groupby("n_components")["share"].sum().sort_values(ascending=False)
 
     def __str__(self) -> str:
-        parts = [f"{k} in {share:.0%}" for k, share in self.by_k().items() if share >= 0.005]
+        parts = [f"{k} in {round(share, 2):.0%}" for k, share in self.by_k().items() if share >= 0.005]
         return "k = " + ", ".join(parts)
 
     __repr__ = __str__
