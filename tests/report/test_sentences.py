@@ -64,13 +64,18 @@ def test_what_is_printed_of_age_is_what_is_judged():
         {"difference": [0.2, 1.25], "highest": "12", "lowest": "0", "p": 0.04, "q": [0.0504, 0.0496]},
         ["q1", "q2"],
     ).assign(changes=[False, True])
-    first, second, third = str(LoadingChanges(factors, items, levels, 199)).splitlines()
+    first, second, third, fourth = str(LoadingChanges(factors, items, levels, 199)).splitlines()
     assert first.startswith("factor1: no evidence that its loadings differ") and "(q = 0.0504)" in first
     assert second.startswith("factor2: its loadings differ between visits (q = 0.0496)")
     assert third == (
         "1 of 2 items is answered higher or lower at the same scores: "
         "'q2' (1.25 points higher at 12 than at 0)."
     )
+    assert fourth.startswith(
+        "Where the levels of items differ as well, a difference in loadings is less sure"
+    )
+    alone = LoadingChanges(factors.assign(changes=False), items, levels, 199)
+    assert len(str(alone).splitlines()) == 3
 
 
 def test_what_is_printed_of_groups_is_what_is_judged():
