@@ -12,7 +12,8 @@ import pytest
 
 from app_server import QUICK, Server
 from icqf.app import process
-from icqf.app.runs import ABOUT, Runs, safe_name
+from icqf.app.runs import ABOUT, Runs
+from icqf.workflow.results_folder import safe_name
 from small_study import table
 
 STEPS = ("", "/check", "/look", "/codebook", "/fit", "/progress", "/results", "/report", "/all.zip", "/score")

@@ -16,11 +16,12 @@ from click.testing import CliRunner
 from app_server import QUICK, Server
 from icqf.app import process
 from icqf.app.guard import Guard
-from icqf.app.runs import Runs, safe_name
+from icqf.app.runs import Runs
 from icqf.app.server import is_loopback, make_app
 from icqf.cli.program import cli
 from icqf.errors import InputError
 from icqf.io.formats import TEXT
+from icqf.workflow.results_folder import safe_name
 from small_study import table
 
 SCRIPT = "<script>alert('x')</script>"

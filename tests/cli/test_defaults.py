@@ -158,6 +158,13 @@ def norms(place):
     assert ranks.shape[1] == _n_factors(place) and 20 < ranks.stack().mean() < 80
 
 
+def person(place):
+    who = place.read("answers.csv")[place.id].astype(str)[3]
+    place.run(f"person results answers.csv --id {who}")
+    page = (place.folder / f"{who}.html").read_text(encoding="utf-8")
+    assert f"Answers of {who}" in page and page.count('<th scope="row"') >= _n_factors(place)
+
+
 def show(place):
     assert place.run("show results/model.icqf").count(" of the variance; ") == _n_factors(place)
 
@@ -231,8 +238,11 @@ def app(place):
 
 CASES = {
     each.__name__: each
-    for each in (app, check, codebook, fit, select, report, plot, score, norms, show, compare, longitudinal)
-} | {each.__name__: each for each in (shortform, invariance, plan, batch, meta, stability, diagnosis)}
+    for each in (app, check, codebook, fit, select, report, plot, score, norms, person, show, compare)
+} | {
+    each.__name__: each
+    for each in (longitudinal, shortform, invariance, plan, batch, meta, stability, diagnosis)
+}
 
 
 def test_every_command_has_a_case():

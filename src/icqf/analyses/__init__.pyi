@@ -27,6 +27,9 @@ from .missingness import MissingAnswers as MissingAnswers
 from .missingness import missing_answers as missing_answers
 from .norms import Norms as Norms
 from .norms import learn_norms as learn_norms
+from .person import Person as Person
+from .person import UsualAnswers as UsualAnswers
+from .person import describe_person as describe_person
 from .planning import SamplePlan as SamplePlan
 from .planning import plan as plan
 from .pooling import Pooled as Pooled

@@ -28,7 +28,10 @@ from icqf.errors import InputError, Setting, sentence
 from icqf.report.renderers.html import environment
 from icqf.workflow.options import StudyOptions
 
-STEPS = {"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "compare": "Compare"}
+STEPS = {
+    **{"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "person": "One person"},
+    **{"compare": "Compare"},
+}
 STATUS = {
     "ready": "not fitted yet",
     "running": "being fitted",

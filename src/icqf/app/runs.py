@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import shutil
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,36 +22,22 @@ from icqf.errors import InputError, short
 from icqf.io.atomic import write_bytes
 from icqf.io.study_files import FILES
 from icqf.workflow.options import StudyOptions, read_config
-from icqf.workflow.results_folder import PROVENANCE, files_in
+from icqf.workflow.results_folder import PROVENANCE, files_in, safe_name
 
 ABOUT = "run.json"
 CONFIG = "config.toml"
 RESULTS = "results"
 DATA = "data"
 SCORES = "scores"
+PERSONS = "persons"
 _HEAD = "# Repeat this run with: icqf fit --config config.toml --out NEW_FOLDER\n"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,80}")
-_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
-_LONGEST = 100  # bytes of a file name
 _LARGEST_JSON = 2**25
 _LARGEST_CONFIG = 2**22
 _MOST_ENTRIES = 20_000
 # Errors that a file written by somebody else may raise.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 _CHUNK = 2**20
-
-
-def safe_name(name: str, *, otherwise: str = "file") -> str:
-    """Return a file name without separators, control characters or leading dots."""
-    last = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
-    kept = "".join(c if c.isalnum() or c in " ._-()+" else "" if not c.isprintable() else "_" for c in last)
-    kept = kept.strip(" .")
-    stem, dot, ending = kept.rpartition(".")
-    if not dot:
-        stem, ending = kept, ""
-    stem = stem.encode("utf-8", "ignore")[:_LONGEST].decode("utf-8", "ignore").rstrip()
-    kept = f"{stem or otherwise}{dot}{ending[:12]}"
-    return f"_{kept}" if _RESERVED.fullmatch(kept) else kept or otherwise
 
 
 def readable(text: str) -> str:
@@ -244,7 +229,14 @@ class Run:
 
     def scored(self) -> list[str]:
         """The tables of scores of new participants."""
-        folder = self.folder / SCORES
+        return self._files_in(SCORES)
+
+    def persons(self) -> list[str]:
+        """The pages about single persons, which are no results."""
+        return self._files_in(PERSONS)
+
+    def _files_in(self, name: str) -> list[str]:
+        folder = self.folder / name
         return sorted(path.name for path in folder.iterdir() if self._holds(path)) if folder.is_dir() else []
 
     def _holds(self, path: Path) -> bool:

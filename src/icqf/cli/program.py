@@ -26,21 +26,9 @@ from icqf.io.atomic import FULL, forget_written
 from icqf.registry import Registry
 
 OWN = (
-    *(
-        "demo",
-        "app",
-        "check",
-        "codebook",
-        "fit",
-        "select",
-        "report",
-        "plot",
-        "score",
-        "norms",
-        "show",
-        "compare",
-    ),
-    *("longitudinal", "shortform", "invariance", "plan", "batch", "meta", "pool", "stability", "diagnosis"),
+    *("demo", "app", "check", "codebook", "fit", "select", "report", "plot", "score", "norms", "person"),
+    *("show", "compare", "longitudinal", "shortform", "invariance", "plan", "batch", "meta", "pool"),
+    *("stability", "diagnosis"),
 )
 COMMANDS = Registry(
     "icqf.commands",

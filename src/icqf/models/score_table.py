@@ -584,6 +584,7 @@ class SimulatedParticipants:
         True scores.
     answers : array (n, m)
         Between 0 and 1, the lowest and the highest answer.
+    confounds : DataFrame or None
     design : array (n, c)
         Columns of the confounds.
     chances : tuple of array (33, levels), one per item
@@ -592,6 +593,7 @@ class SimulatedParticipants:
 
     scores: Array
     answers: Array
+    confounds: pd.DataFrame | None
     design: Array
     chances: tuple[Array, ...]
 
@@ -612,7 +614,8 @@ def simulate_participants(model: FittedModel, n: int) -> SimulatedParticipants:
     expected = np.clip(scores.T @ items.loadings + design @ items.confound_loadings, 0, 1)
     cells = np.round(expected * (len(_MEANS) - 1)).astype(int)
     chances = tuple(items.chances(cells, simulation.residual))
-    return SimulatedParticipants(scores, (answers - items.lowest) / items.span, design, chances)
+    shares = (answers - items.lowest) / items.span
+    return SimulatedParticipants(scores, shares, confounds, design, chances)
 
 
 def _smoothed(counts: Array) -> Array:

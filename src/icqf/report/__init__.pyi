@@ -21,6 +21,7 @@ from .fit_report import report_of as report_of
 from .fit_report import write_report as write_report
 from .gallery import draw_figure as draw_figure
 from .gallery import figure_names as figure_names
+from .one_person import person_page as person_page
 from .paper import paper_tables as paper_tables
 from .section import ReportSection as ReportSection
 from .section import report_section as report_section

@@ -33,6 +33,7 @@ class Document:
     cautions: Sequence[str] = ()  # shown before everything else
     data: Mapping[str, Any] | None = None  # values for JSON in addition to those of the sections
     interactive: bool = False  # whether the HTML page has the script that sorts tables and saves figures
+    kind: str = ""  # class of the HTML page: "sheet" for one that is printed on a single sheet of A4
 
     def in_order(self) -> Iterator[Leaf]:
         """Everything below the title and the cautions, one block after another."""

@@ -16,9 +16,11 @@ from .naming import rewrite_results as rewrite_results
 from .options import InvarianceOptions as InvarianceOptions
 from .options import LongitudinalOptions as LongitudinalOptions
 from .options import NormsOptions as NormsOptions
+from .options import PersonOptions as PersonOptions
 from .options import PlanOptions as PlanOptions
 from .options import ScoreOptions as ScoreOptions
 from .options import StudyOptions as StudyOptions
+from .person import write_people as write_people
 from .plot import plot_results as plot_results
 from .pool import pool_models as pool_models
 from .read import read_study as read_study

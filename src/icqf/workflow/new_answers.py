@@ -133,11 +133,15 @@ class ModelReader:
         """The model's confounds with their categories; None for a continuous one."""
         return {column.name: column.categories for column in self.model.confound_encoder_.columns}
 
+    @property
+    def texts(self) -> list[str]:
+        """The columns to read as text, in addition to ids and groups of the file."""
+        return [self.model.codebook_.id, *(name for name in self.extra if name not in self.categories)]
+
     def whole(self, table: Table | None = None) -> Questionnaire:
         """Return all answers, from the file or its table."""
         files = replace(self.files, codebook=None, confounds=tuple(self.categories))
-        texts = [self.model.codebook_.id, *(name for name in self.extra if name not in self.categories)]
-        read = read_files(files, table=table, text=texts, beside=self.extra)
+        read = read_files(files, table=table, text=self.texts, beside=self.extra)
         return self.questionnaire(read.table)
 
     def apart(self, read: Questionnaire) -> tuple[Questionnaire, pd.DataFrame | None]:

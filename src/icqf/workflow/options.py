@@ -492,6 +492,34 @@ class NormsOptions(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PersonOptions(ModelledOptions):
+    """The options of ``icqf person``; `id` is the column of ids, and `who` are the ids.
+
+    Examples
+    --------
+    >>> from icqf.workflow import PersonOptions
+    >>> PersonOptions.of({"model": "model.icqf", "answers": "new.csv", "who": ["P017"]}).who
+    ('P017',)
+    """
+
+    who: tuple[str, ...] = option(
+        (), "Participants, by their ids.", take=texts, metavar="ID", whole=True, label="Participant"
+    )
+    all: bool = option(False, "Write the pages of all participants.", kind=Flag())
+    visit_column: str | None = option(
+        None,
+        "Column of visits, of which the last is shown, with the change since the one before.",
+        take=one_text,
+        metavar="COLUMN",
+        usual="recognised by name or values",
+        label="Column of visits",
+    )
+    norms: Path | None = like(
+        ScoreOptions, "norms", help="Norms file of the model (icqf norms): adds percentiles."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class InvarianceOptions(ModelledOptions):
     """The options of ``icqf invariance``.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tempfile
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
@@ -21,12 +23,27 @@ from icqf.io.write import require_writer
 PROVENANCE = "provenance.json"
 
 
+def safe_name(name: str, *, otherwise: str = "file") -> str:
+    """Return a file name without separators, control characters or leading dots."""
+    last = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
+    kept = "".join(c if c.isalnum() or c in " ._-()+" else "" if not c.isprintable() else "_" for c in last)
+    kept = kept.strip(" .")
+    stem, dot, ending = kept.rpartition(".")
+    if not dot:
+        stem, ending = kept, ""
+    stem = stem.encode("utf-8", "ignore")[:_LONGEST].decode("utf-8", "ignore").rstrip()
+    kept = f"{stem or otherwise}{dot}{ending[:12]}"
+    return f"_{kept}" if _RESERVED.fullmatch(kept) else kept or otherwise
+
+
 def files_in(folder: Path) -> list[str]:
     """Return the files and links in a results folder and its subfolders, as relative paths."""
     inside = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     return sorted(path.relative_to(folder).as_posix() for path in inside)
 
 
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_LONGEST = 100  # bytes of a file name
 _LEAST = 2**18  # bytes of a small study's results
 _EACH = 100  # bytes of each participant's scores, and of each item's loadings
 _EACH_IN_REPORT = 1000  # bytes of each item in the report

@@ -26,6 +26,7 @@ NAMES = (
 MOST_VISITS = 20
 FEWEST_REPEATED = 5  # participants with several rows, to recognise a column of visits by its values alone
 MOSTLY = 0.8
+_DATE = re.compile(r"\d{4}-\d\d(-\d\d)?([T ]|$)")
 
 
 def keep_visit(table: Table, visit: Visit) -> Table:
@@ -146,6 +147,18 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
         visit=visits[0] if visits else (),
         visits=tuple(visits),
     )
+
+
+def visits_in(table: Table, column: str) -> list[str]:
+    """The values of a column of visits in order of time.
+
+    Numbers and dates (2024-05-31) go by size, other texts as they first appear in the file.
+    """
+    require_column(table, column, "the visit")
+    values = list(dict.fromkeys(text for text in _texts(table.frame[column]) if text))
+    if all(_as_number(value) is not None or _DATE.match(value) for value in values):
+        values.sort(key=_in_order)
+    return values
 
 
 def _by_rows(frame: pd.DataFrame, columns: Sequence[str]) -> list[tuple[tuple[str, str], ...]]:

@@ -1,0 +1,253 @@
+"""A page about one person's answers, to read together: one sheet of A4, in words without jargon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.questionnaire import Item
+from icqf.errors import shortened
+from icqf.plotting.style import factor_names
+from icqf.report.blocks import Bar, Block, Cell, Column, Grid, Prose, Section, Span
+from icqf.report.document import Document, made_by
+from icqf.report.words import count_of, interval, joined, number, spelled
+from icqf.screening.missing_codes import number as plain_number
+
+if TYPE_CHECKING:
+    from icqf.analyses.person import Person, Unexpected
+    from icqf.models.base import FittedModel
+
+LEAST_RAISE = 0.01
+RELIABLE = 0.05  # p-value of a change that is called one
+MANY = 0.01  # probability of so many unexpected answers that the scores are doubted
+WELL = ((0.8, "well"), (0.6, "fairly well"), (0.0, "roughly"))
+_MOST_ROWS, _MOST_EACH, _MOST_UNEXPECTED, _MOST_MISSING = 24, 3, 5, 6
+_WORDING, _NAME = 80, 40
+
+
+def person_page(
+    person: Person,
+    model: FittedModel,
+    *,
+    percentiles: pd.Series | None = None,
+    reference: str = "",
+    visit: str = "",
+    before: str = "",
+) -> Document:
+    """Return the page about one person; it holds that person's answers, and is never part of a report.
+
+    Parameters
+    ----------
+    person : Person
+        From `icqf.analyses.describe_person`.
+    model : ICQF
+        The model that gave the scores.
+    percentiles : Series, optional
+        By factor, from 0 to 100, in the sample that `reference` describes in a sentence.
+    visit, before : str
+        What the visit is called, and the one before.
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.analyses import describe_person
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.report import person_page
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2).fit(demo)
+    >>> page = person_page(describe_person(model, demo.take([7])), model)
+    >>> page.title, len(page.sections)
+    ('Answers of C0008', 4)
+    """
+    items = {item.name: item for item in person.questionnaire.items}
+    keys = model.get_feature_names_out()
+    shown = zip(keys, factor_names(keys, None), strict=True)
+    names = {str(key): shortened(name, _NAME) for key, name in shown}
+    n_items, n_given = len(items), len(items) - len(person.missing)
+    called = shortened(person.id, _NAME)
+    occasion = f" at visit {shortened(visit, _NAME)}" if visit else ""
+    answered = f"{called} answered {n_given or 'none'} of {count_of(n_items, 'question')}{occasion}"
+    top = "1 (as much as the questions can show)" if model.score_max == 1 else "higher values"
+    private = Span("Private: this page holds one person’s answers.", "strong")
+    lead: list[str | Prose] = [Prose([private, " Give it only to those who may see them."])]
+    if not n_given:
+        lead.append(f"{answered}, so there are no scores.")
+        return Document(f"Answers of {called}", lead, [], made_by("icqf person"), kind="sheet")
+    lead.append(
+        f"{answered}. Each score summarises answers that tend to go together, from 0 (none of it) to {top}. "
+        "Scores describe answers; they are not a diagnosis."
+    )
+    unexpected = person.unexpected
+    sections = [
+        _profile(person, model, names, items, percentiles, reference, before),
+        _raising(person, names, items),
+        *([] if unexpected is None else [_unexpected(unexpected, items, n_given)]),
+        _left_out(person.missing, items),
+    ]
+    confounds = joined([column.name for column in model.confound_encoder_.columns])
+    footer = (
+        f"{made_by('icqf person')} The scores come from a model of the answers of {model.n_participants_} "
+        f"people{f', which allows for {confounds}' if confounds else ''}."
+    )
+    return Document(f"Answers of {called}", lead, sections, footer, kind="sheet")
+
+
+def _profile(
+    person: Person,
+    model: FittedModel,
+    names: dict[str, str],
+    items: dict[str, Item],
+    percentiles: pd.Series | None,
+    reference: str,
+    before: str,
+) -> Section:
+    """The scores, with all that is known about each."""
+    found, known, change = person.scores, person.intervals, person.change
+    highs = found if known is None else known.high.iloc[0]
+    highest = model.score_max or max([1e-9, *found.dropna(), *highs.dropna()])
+    head: list[object] = ["Area", Column("Score as a bar", drawn=True, quiet=True)]
+    head.append(Column("Score", numeric=True))
+    head += [] if known is None else [Column("Likely range", numeric=True)]
+    head += [] if percentiles is None else [Column("Percentile", numeric=True)]
+    head += [] if change is None else [f"Since visit {shortened(before, 24)}" if before else "Change"]
+    rows = []
+    for key, name in names.items():
+        score, strength = found[key], model.loadings_[key].div(np.ptp(model.item_range_, axis=1))
+        top = strength[strength > 0].nlargest(1 if name == key else 2)  # a name says more than "Factor 1"
+        about = joined([_question(items[item], 44) for item in top.index])
+        row: list[object] = [Cell(name, note=f"such as {about}" if about else "")]
+        bar = Bar(score / highest)
+        if known is not None:
+            low, high = known.low[key].iloc[0], known.high[key].iloc[0]
+            bar = Bar(score / highest, low / highest, high / highest)
+        row += [Cell(spoken="no score") if np.isnan(score) else Cell(drawing=bar), number(score)]
+        if known is not None:
+            told, why = known.information[key].iloc[0], known.reasons[key].iloc[0]
+            well = f"{next(word for least, word in WELL if told >= least)} measured"
+            row.append(Cell(interval(low, high), note=why or well))
+        row += [] if percentiles is None else [number(percentiles.get(key, np.nan), 0)]
+        row += [] if change is None else [_changed(change, key)]
+        rows.append(row)
+    parts: list[Block] = [_highest(person, names), Grid("Scores", head, rows, quiet=True)]
+    if known is None:
+        parts.append("How sure these scores are is unknown: the model was fitted to too few people.")
+    else:
+        parts.append(
+            "Likely range (the thin line in the bar): the true score lies in it for "
+            f"{known.level * 100:.0f} of 100 people."
+        )
+    if percentiles is not None:
+        parts.append(f"Percentile: this many of 100 comparable people score lower. {reference}".strip())
+    if change is not None:
+        parts.append(
+            "“Higher” or “lower” means that fewer than 5 of 100 people would differ so much by chance; "
+            "smaller differences may mean nothing."
+        )
+    return Section("Scores", parts)
+
+
+def _highest(person: Person, names: dict[str, str]) -> str:
+    """The highest scores in a sentence."""
+    found = person.scores.dropna().sort_values(ascending=False, kind="stable")
+    told, known = [], person.intervals
+    for key, score in found[found >= 0.1][:2].items():
+        ends = (
+            "" if known is None else f", likely {interval(known.low[key].iloc[0], known.high[key].iloc[0])}"
+        )
+        told.append(f"{names[str(key)]} ({number(score)}{ends})")
+    if not told:
+        return "No score reaches 0.1: the answers show little of anything asked about."
+    return f"Highest: {joined(told)}."
+
+
+def _changed(change: pd.DataFrame, key: str) -> str:
+    difference, p_value = change.loc[key, ["difference", "p_value"]].to_numpy(dtype=float)
+    if np.isnan(difference):
+        return "–"
+    amount = number(abs(difference))
+    if p_value >= RELIABLE:
+        return f"no clear change ({'+' if difference >= 0 else '−'}{amount})"
+    return f"▲ higher by {amount}" if difference > 0 else f"▼ lower by {amount}"
+
+
+def _raising(person: Person, names: dict[str, str], items: dict[str, Item]) -> Section:
+    """The answers that raise each score most; fewer of each where there are many scores."""
+    order = person.scores.sort_values(ascending=False, kind="stable")
+    order = order[order > LEAST_RAISE]
+    most = max(6, _MOST_ROWS - len(names))
+    each = max(1, min(_MOST_EACH, most // max(len(order), 1)))
+    rows: list[Sequence[object]] = []
+    for key in order.index[:most]:
+        raised = person.raises[key].sort_values(ascending=False, kind="stable")
+        for at, (item, amount) in enumerate(raised[raised >= LEAST_RAISE][:each].items()):
+            name = Cell(names[key]) if at == 0 else Cell(spoken=names[key])
+            entry, given = items[str(item)], person.questionnaire.answers[item].iloc[0]
+            rows.append([name, _question(entry), _answer(entry, given), f"+{number(amount)}"])
+        if not raised.max() >= LEAST_RAISE:
+            rows.append([names[key], "no single answer, but many together", "", "–"])
+    heading = "Answers that raise the scores most"
+    if not rows:
+        return Section(heading, ["No score is above 0."])
+    head = ["Area", "Question", "Answer", Column("Raises the score by", numeric=True)]
+    told = (
+        "The last column shows how much lower the score would be if only this question had been answered at "
+        "the other end of its scale."
+    )
+    return Section(heading, [told, Grid(heading, head, rows, quiet=True)])
+
+
+def _unexpected(found: Unexpected, items: dict[str, Item], n_answers: int) -> Section:
+    """The answers that people with these scores hardly ever give."""
+    heading, n = "Answers that do not fit the rest", len(found.answers)
+    usual = f"about {number(found.by_chance, 1)}" if found.by_chance >= 0.05 else "hardly any"
+    chance = f"By chance alone, {usual} of {count_of(n_answers, 'answer')} would be listed here."
+    if not n:
+        return Section(heading, [f"None: people with these scores answer like this. {chance}"])
+    told = (
+        "People with these scores hardly ever answer so high or so low: a slip, a misunderstanding, or "
+        f"something worth asking about. {chance}"
+    )
+    if found.probability <= MANY:
+        told += (
+            f" {spelled(n).capitalize()} are more than chance explains: the scores may not describe this "
+            "person well."
+        )
+    rows = [
+        [_question(items[item]), _answer(items[item], answer), _answer(items[item], expected, about=True)]
+        for item, answer, expected, _ in found.answers[:_MOST_UNEXPECTED].itertuples(index=False)
+    ]
+    note = f"And {count_of(n - len(rows), 'more answer')}." if n > len(rows) else ""
+    grid = Grid(heading, ["Question", "Answer", "Expected from the scores"], rows, note=note, quiet=True)
+    return Section(heading, [told, grid])
+
+
+def _left_out(missing: Sequence[str], items: dict[str, Item]) -> Section:
+    """What was not answered."""
+    heading = "Questions left out"
+    if not missing:
+        return Section(heading, ["None: every question was answered."])
+    shown = "; ".join(_question(items[name], 60) for name in missing[:_MOST_MISSING])
+    rest = f"; and {len(missing) - _MOST_MISSING} more" if len(missing) > _MOST_MISSING else ""
+    told = (
+        f"{len(missing)} of {count_of(len(items), 'question')}: {shown}{rest}. They count neither as high "
+        "nor as low; with fewer answers, the likely range is wider."
+    )
+    return Section(heading, [told])
+
+
+def _question(item: Item, most: int = _WORDING) -> str:
+    return f"“{shortened(item.wording or item.name, most)}”"
+
+
+def _answer(item: Item, value: float, *, about: bool = False) -> str:
+    """An answer in words if it has a label, else as a number within its range."""
+    low, high = float(item.min or 0.0), float(item.max or 0.0)
+    labels = {code: text for code, text in item.labels if low <= code <= high and text}
+    nearest = min(labels, key=lambda code: abs(code - value), default=None)
+    if nearest is not None and (about or nearest == value):
+        return f"{'about ' if about else ''}{shortened(labels[nearest], 32)} ({plain_number(nearest)})"
+    text = f"about {number(value, 1)}" if about else plain_number(value)
+    return f"{text} ({plain_number(low)} to {plain_number(high)})"

@@ -1,0 +1,246 @@
+"""Pages about single persons: a model and a file of answers give one page each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.analyses.norms import Norms
+from icqf.analyses.person import UsualAnswers, describe_person
+from icqf.data.questionnaire import Questionnaire
+from icqf.engines.parallel import Progress
+from icqf.errors import Advice, InputError, and_more, did_you_mean, listed
+from icqf.io.atomic import write_bytes
+from icqf.io.readers.questionnaires import id_texts, read_answers
+from icqf.io.readers.table import join_notes
+from icqf.io.readers.visit_columns import visit_columns, visits_in
+from icqf.models.icqf import ICQF
+from icqf.report.document import FORMATS, Document
+from icqf.report.one_person import person_page
+from icqf.workflow.new_answers import ModelReader, entries_of, files_for_model, load_model
+from icqf.workflow.options import PersonOptions
+from icqf.workflow.results_folder import refuse_file, safe_name, tool_of, tool_provenance, write_folder
+
+HTML = ".html"
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """The answers at one visit, and the covariates that norms need; without visits, it has no name."""
+
+    name: str
+    answers: Questionnaire
+    covariates: pd.DataFrame | None
+
+    def only(self, id: str) -> Visit:
+        """The visit of one person."""
+        rows = np.flatnonzero(self.answers.answers.index == id)
+        return Visit(
+            self.name,
+            self.answers.take(rows),
+            None if self.covariates is None else self.covariates.iloc[rows],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """A model, the answers of persons at their visits in order of time, and norms if there are any."""
+
+    model: ICQF
+    visits: Sequence[Visit]
+    norms: Norms | None
+    notes: tuple[str, ...]
+    files: tuple[Path, ...]
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Everybody, in the order of the file."""
+        return list(dict.fromkeys(str(id) for visit in self.visits for id in visit.answers.answers.index))
+
+    @cached_property
+    def usual(self) -> UsualAnswers | None:
+        """What the model's simulated participants answer, simulated once for all persons."""
+        return None if self.model.score_distribution_ is None else UsualAnswers.of(self.model)
+
+    def require(self, ids: Sequence[str]) -> None:
+        """Refuse ids that are not in the file."""
+        strange = [id for id in ids if id not in set(self.ids)]
+        if strange:
+            source = self.visits[0].answers.source
+            raise InputError(
+                f"{source}: no participant has the id {strange[0]!r}{and_more(len(strange))}."
+                f"{did_you_mean(strange[0], self.ids)}",
+                code="no-participant",
+                participant=strange[0],
+            )
+
+    def page(self, id: str) -> Document:
+        """The page about the last visit of one person, with the change since the one before."""
+        mine = [visit.only(id) for visit in self.visits if id in visit.answers.answers.index]
+        now, before = mine[-1], mine[-2] if len(mine) > 1 else None
+        person = describe_person(
+            self.model, now.answers, before=None if before is None else before.answers, usual=self.usual
+        )
+        more: dict[str, Any] = {"visit": now.name, "before": "" if before is None else before.name}
+        if self.norms is not None:
+            scores = person.scores.to_frame().T.set_axis(now.answers.answers.index)
+            more |= {
+                "percentiles": self.norms.percentiles(scores, now.covariates).iloc[0],
+                "reference": self.norms.reference,
+            }
+        return person_page(person, self.model, **more)
+
+
+def read_people(options: PersonOptions) -> People:
+    """Read a model, or that of a results folder, the answers of a file by visit, and norms."""
+    place = options.model / "model.icqf" if options.model.is_dir() else options.model
+    model = load_model(place)
+    if not isinstance(model, ICQF):
+        raise InputError(
+            f"{place}: a person’s page needs the model of one questionnaire.",
+            code="other-model",
+            remedy="Give a model of icqf fit.",
+        )
+    norms = None if options.norms is None else Norms.load(options.norms).for_model(model)
+    files = files_for_model(options.files, {})
+    reader = ModelReader(model, files, entries_of(files), () if norms is None else norms.by)
+    visits, notes = _visits(reader, options.visit_column)
+    paths = (place, *files.paths, *(() if options.norms is None else (options.norms,)))
+    return People(model, visits, norms, reader.notes(join_notes(notes)), paths)
+
+
+def _visits(reader: ModelReader, column: str | None) -> tuple[list[Visit], list[tuple[str, ...]]]:
+    """The visits in a file in order of time, and notes; one without a name if ids do not repeat."""
+    known, files = reader.model.codebook_.id, reader.files
+    table = read_answers(files, reader.texts)
+    identity = files.id or (known if known in table.frame.columns else table.id)
+    if column is None and not files.visit and identity is not None and identity in table.frame.columns:
+        ids = pd.Series(id_texts(table.frame[identity]), dtype=object)
+        columns = visit_columns(table.frame, identity, ids) if ids.duplicated().any() else ()
+        column = columns[0] if len(columns) == 1 else None
+    if column is None:
+        read = reader.whole(table)
+        return [Visit("", *reader.apart(read))], [read.notes]
+    visits, notes = [], []
+    for value in visits_in(table, column):
+        read = replace(reader, files=replace(files, visit=(*files.visit, (column, value)))).whole(table)
+        visits.append(Visit(value, *reader.apart(read)))
+        notes.append(tuple(note for note in read.notes if not note.startswith("Kept ")))
+    names = listed([visit.name for visit in visits], most=12)
+    return visits, [*notes, (f"Visits by {column!r}, in this order: {names}; each page shows the last.",)]
+
+
+def file_names(ids: Sequence[str]) -> dict[str, str]:
+    """A safe file name for every id; no two are alike, whatever the file system."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for id in ids:
+        name = safe_name(f"{id.replace('/', '_').replace(chr(92), '_')}{HTML}", otherwise="participant")
+        stem, n = name.removesuffix(HTML), 1
+        while name.casefold() in taken:
+            n += 1
+            name = f"{stem}-{n}{HTML}"
+        taken.add(name.casefold())
+        names[id] = name
+    return names
+
+
+def write_people(
+    options: PersonOptions,
+    out: Path | None = None,
+    *,
+    force: bool = False,
+    config: Path | None = None,
+    begin: Callable[[People], object] | None = None,
+    callback: Callable[[Progress], object] | None = None,
+) -> tuple[Path, int]:
+    """Write the page of one person to a file, or those of several to a folder.
+
+    Parameters
+    ----------
+    options : PersonOptions
+        The ids, or all of them.
+    out : path, optional
+        A file for one person, in the format of its ending; otherwise a folder. None: a file named after the
+        id, or the folder ``persons``.
+    begin : callable, optional
+        Called with the `People` that were read.
+
+    Returns
+    -------
+    (Path, int)
+        The file or folder, and the number of pages.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import demo_paths, load_demo
+    >>> from icqf.workflow import PersonOptions, write_people
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     folder = pathlib.Path(name)
+    ...     ICQF(2).fit(load_demo().select(["q00*"])).save(folder / "model.icqf")
+    ...     options = {"model": folder / "model.icqf", "answers": demo_paths().answers, "who": ["C0006"]}
+    ...     page, n = write_people(PersonOptions.of(options), folder / "page.html")
+    >>> page.name, n
+    ('page.html', 1)
+    """
+    if not options.who and not options.all:
+        raise InputError(
+            "No participant is named.",
+            code="not-given",
+            remedy=Advice("Give at least one id.", typed="Name one or more with --id, or add --all."),
+        )
+    started, people = datetime.now(UTC), read_people(options)
+    people.require(options.who)
+    ids = people.ids if options.all else list(options.who)
+    names = file_names(ids)
+    if begin is not None:
+        begin(people)
+    inputs = (*people.files, config)
+    single = len(ids) == 1 and not options.all and (out is None or (out.suffix != "" and not out.is_dir()))
+    if single:
+        place = out or Path(names[ids[0]])
+        _refuse_results(place)
+        ending = place.suffix.lower()
+        if ending not in FORMATS:
+            raise InputError(f"{place}: pages are written as {', '.join(FORMATS)}; use one of these endings.")
+        refuse_file(place, force=force, inputs=inputs)
+        content = FORMATS[ending](people.page(ids[0]))
+        write_bytes(place, content if isinstance(content, bytes) else content.encode())
+        return place, 1
+    folder = out or Path("persons")
+    _refuse_results(folder)
+
+    def write(place: Path) -> None:
+        for at, id in enumerate(ids, start=1):
+            (place / names[id]).write_text(people.page(id).as_html(), encoding="utf-8", newline="\n")
+            if callback is not None:
+                callback(Progress(at, len(ids)))
+
+    shared = {name: value for name, value in options.shareable().items() if name != "who"}
+    provenance = tool_provenance(
+        files=people.files, options=shared, started=started, notes=people.notes, result={"pages": len(ids)}
+    )
+    write_folder(folder, "person", write, provenance, force=force, inputs=inputs)
+    return folder, len(ids)
+
+
+def _refuse_results(place: Path) -> None:
+    """Refuse a place inside a folder of results: those are shared, and a person's page must not be."""
+    for folder in place.absolute().parents:
+        tool = tool_of(folder)
+        if tool and tool != "person":
+            raise InputError(
+                f"{place}: the folder {folder.name!r} contains results of icqf {tool}, which may be shared; "
+                "a person’s page must not be.",
+                code="in-results",
+                remedy="Choose another place.",
+            )
