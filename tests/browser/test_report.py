@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 
 WIDTHS = (375, 768, 1440)
 SECTIONS = [
-    *("factors", "count", "loadings", "confounds", "scores", "psychometrics", "fit", "comparison"),
-    *("analysed", "sample"),
+    *("factors", "count", "loadings", "confounds", "scores", "general", "psychometrics", "fit"),
+    *("comparison", "analysed", "sample", "missing"),
     "methods",
 ]
 

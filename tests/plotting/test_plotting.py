@@ -102,6 +102,7 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
         lambda ax: plots.group_loadings(two, tested, ax=ax),
         lambda ax: plots.found_again(planned, ax=ax),
         lambda ax: plots.score_courses(by_visit, ax=ax),
+        lambda ax: plots.factor_diagram(model.loadings_, ranges=model.item_range_, ax=ax),
     ]
     assert len(calls) == len(plots.__all__)  # one of them twice, and triptych below
     for call in calls:
@@ -375,3 +376,38 @@ def test_a_figure_is_laid_out_and_drawn_once(monkeypatch, tmp_path):
     laid_out(figure).savefig(tmp_path / "figure.svg")
     assert len(draws) == 1
     assert figure.axes[0].get_position().bounds != box
+
+
+# --- factors and their items ---
+
+
+def diagram_texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_a_diagram_shows_every_item_once_at_its_strongest_factor(model, demo, items):
+    ax = plots.factor_diagram(model.loadings_, ranges=model.item_range_, items=items, most=200)
+    shares = model.loadings_.to_numpy() / 2
+    drawn = shares.max(axis=1) >= 0.2
+    assert len(ax.lines) == drawn.sum() and len(ax.patches) == 3
+    texts = diagram_texts(ax)
+    for wording in items["wording"]:
+        assert sum(text.startswith(wording) for text in texts) == 1
+    widths = sorted(line.get_linewidth() for line in ax.lines)
+    assert widths == pytest.approx(sorted(0.3 + 2.2 * shares.max(axis=1)[drawn]))
+    crossed = ((shares >= 0.2).sum(axis=1) > 1).sum()
+    assert sum(text.startswith("also ") for text in texts) == crossed
+
+
+def test_a_diagram_counts_what_does_not_fit(model, items):
+    ax = plots.factor_diagram(model.loadings_, ranges=model.item_range_, items=items, rows=18)
+    assert ax.get_ylim()[0] <= 18
+    left_out = sum(int(text.split()[1]) for text in diagram_texts(ax) if re.fullmatch(r"and \d+ more", text))
+    assert left_out > 0 and len(ax.lines) + left_out >= (model.loadings_.max(axis=1) >= 0.4).sum()
+
+
+def test_a_diagram_in_columns_keeps_the_order_of_factors():
+    table = pd.DataFrame(np.kron(np.eye(6), np.ones((4, 1))), columns=[f"factor{r}" for r in range(1, 7)])
+    ax = plots.factor_diagram(table, columns=2)
+    boxes = [patch.get_x() for patch in ax.patches]
+    assert boxes == sorted(boxes) and ax.get_xlim() == (0, 2) and sum(x < 1 for x in boxes) == 3

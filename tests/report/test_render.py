@@ -14,8 +14,8 @@ from icqf.report.words import Values, bar_of, changed, number, percent
 from report_names import NASTY
 
 SECTIONS = [
-    *("factors", "count", "loadings", "confounds", "scores", "psychometrics", "fit", "comparison"),
-    *("analysed", "sample"),
+    *("factors", "count", "loadings", "confounds", "scores", "general", "psychometrics", "fit"),
+    *("comparison", "analysed", "sample", "missing"),
     "methods",
 ]
 

@@ -1,5 +1,7 @@
 from .adaptive_forms import AdaptiveForm as AdaptiveForm
 from .adaptive_forms import adaptive_form as adaptive_form
+from .common_variance import GeneralFactor as GeneralFactor
+from .common_variance import general_factor as general_factor
 from .factor_properties import Counterparts as Counterparts
 from .factor_properties import Psychometry as Psychometry
 from .factor_properties import ScoreTables as ScoreTables

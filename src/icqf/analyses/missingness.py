@@ -87,7 +87,7 @@ class MissingAnswers:
 
     @property
     def robust_up_to(self) -> float | None:
-        """The largest delta up to which loadings and scores stay the same; None if not even at 0."""
+        """The largest delta up to which loadings and scores hardly change; None if not even at 0."""
         table = self.sensitivity
         kept = (
             (table["congruence"] >= SIMILAR)
@@ -330,9 +330,9 @@ def sensitivity_sentence(missing: MissingAnswers, *, highest: Sequence[float] = 
         )
     else:
         verdict = f"Not robust: were the missing answers only {DELTAS[0]:g} SD higher or lower than expected"
-    same = "would" if robust else "would not"
+    change = "would hardly change" if robust else "would change"
     return (
-        f"{verdict}, loadings and scores {same} stay the same (criterion: every factor's congruence and "
+        f"{verdict}, loadings and scores {change} (criterion: every factor's congruence and "
         f"correlation of scores {SIMILAR:g} or more, no loading moved by more than {LOADING_MOVE:g} of its "
         f"item's range, scores of those who left something out by {SCORE_MOVE:g} or less on average)."
     )

@@ -10,8 +10,10 @@ from .correlation import kmo as kmo
 from .correlation import polychoric_correlation as polychoric_correlation
 from .factor_analysis import FactorAnalysis as FactorAnalysis
 from .factor_analysis import Rotation as Rotation
+from .factor_analysis import SchmidLeiman as SchmidLeiman
 from .factor_analysis import oblimin as oblimin
 from .factor_analysis import promax as promax
+from .factor_analysis import schmid_leiman as schmid_leiman
 from .factor_analysis import varimax as varimax
 from .retention import FactorCount as FactorCount
 from .retention import RuleTable as RuleTable

@@ -462,6 +462,104 @@ def _warn_rotation(name: str, max_iter: int, state: str) -> None:
     )
 
 
+class SchmidLeiman(NamedTuple):
+    """A general factor and group factors, none of them correlated; see `schmid_leiman`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf.baselines import schmid_leiman
+    >>> loadings = np.kron(np.eye(3), [[0.8]] * 3)
+    >>> factors = np.full((3, 3), 0.49) + 0.51 * np.eye(3)
+    >>> found = schmid_leiman(loadings, factors, loadings @ factors @ loadings.T + 0.36 * np.eye(9))
+    >>> found.general.round(2).tolist()[:3], found.omega_hierarchical < found.omega_total
+    ([0.56, 0.56, 0.56], True)
+    """
+
+    general: Floats  # (n_items,): loadings on the general factor
+    groups: Floats  # (n_items, n_factors): loadings on what is left of each factor
+    second_order: Floats  # (n_factors,): correlations of the factors with the general factor
+    omega_hierarchical: float  # share of the sum score's variance that is due to the general factor
+    omega_total: float  # share that is due to all factors
+    common: float  # the general factor's share of the variance that the factors explain
+
+
+NEARLY_SINGULAR = 0.01  # smallest eigenvalue of the factors' correlations
+
+
+def schmid_leiman(
+    loadings: npt.ArrayLike, factor_correlations: npt.ArrayLike, correlation: npt.ArrayLike
+) -> SchmidLeiman:
+    """Divide correlated factors into a general factor and group factors.
+
+    The factors' correlations are explained by one second-order factor (minimum residuals), on which each item
+    loads through its own factors; what that leaves of each factor is its group factor. Items count in the
+    direction in which they are given.
+
+    Parameters
+    ----------
+    loadings : array-like of shape (n_items, n_factors)
+        Of three or more oblique factors, as of `oblimin`.
+    factor_correlations : array-like of shape (n_factors, n_factors)
+    correlation : array-like of shape (n_items, n_items)
+        Correlations of the items, the sum of which is the variance of their sum score.
+
+    Returns
+    -------
+    SchmidLeiman
+
+    References
+    ----------
+    J. Schmid and J. M. Leiman (1957). The development of hierarchical factor solutions. Psychometrika 22.
+    R. E. Zinbarg, W. Revelle, I. Yovel and W. Li (2005). Cronbach's α, Revelle's β, and McDonald's ω_H.
+    Psychometrika 70.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from icqf.baselines import schmid_leiman
+    >>> loadings = np.kron(np.eye(3), [[0.8]] * 3)
+    >>> factors = np.full((3, 3), 0.49) + 0.51 * np.eye(3)
+    >>> items = loadings @ factors @ loadings.T + 0.36 * np.eye(9)
+    >>> found = schmid_leiman(loadings, factors, items)
+    >>> found.second_order.round(3).tolist(), round(float(found.common), 3)
+    ([0.7, 0.7, 0.7], 0.49)
+    """
+    L, Phi, R = (np.asarray(each, dtype=np.float64) for each in (loadings, factor_correlations, correlation))
+    k = L.shape[1]
+    if k < 3:
+        there = "there is 1" if k == 1 else f"there are {k}"
+        raise InputError(f"A Schmid-Leiman solution needs three factors or more, and {there}.")
+    if linalg.eigvalsh(Phi)[0] < NEARLY_SINGULAR:
+        raise InputError(
+            "The factors' correlations are nearly singular, so that a Schmid-Leiman solution is not defined; "
+            "take fewer factors."
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a Heywood case is refused below
+        second, unique, _ = extract(Phi, 1)
+    if (unique <= LOWEST_UNIQUENESS).any():
+        raise InputError(
+            "The second-order factor explains one factor completely (a Heywood case), so that a "
+            "Schmid-Leiman solution is not defined; take another number of factors."
+        )
+    gamma = second[:, 0]
+    general, groups = L @ gamma, L * np.sqrt(1 - gamma**2)
+    explained = np.sum(L * (L @ Phi), axis=1)
+    total = float(R.sum())
+    if total <= 0:
+        raise InputError("The items' correlations add up to nothing, so that their sum has no variance.")
+    shares = float(general @ general), float(np.sum(groups**2))
+    return SchmidLeiman(
+        general,
+        groups,
+        gamma,
+        float(general.sum() ** 2) / total,
+        1 - float(np.sum(1 - explained)) / total,
+        shares[0] / (shares[0] + shares[1]),
+    )
+
+
 _ROTATIONS = {"varimax": varimax, "promax": promax, "oblimin": oblimin}
 
 

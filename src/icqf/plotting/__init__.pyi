@@ -4,6 +4,7 @@ from .comparison import by_sample_size as by_sample_size
 from .comparison import factor_match as factor_match
 from .comparison import split_tree as split_tree
 from .comparison import three_levels as three_levels
+from .loadings import factor_diagram as factor_diagram
 from .loadings import group_loadings as group_loadings
 from .loadings import loading_courses as loading_courses
 from .loadings import loading_heatmap as loading_heatmap

@@ -1,13 +1,15 @@
-"""Loadings: heatmap, top items, by group, over age, and with scores and answers."""
+"""Loadings: heatmap, top items, diagram, by group, over age, and with scores and answers."""
 
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.colors import Normalize
@@ -342,6 +344,204 @@ def top_items(
     shown = factor_names([loadings.name], None)[0] if title is None else title
     ax.set_title(shown, loc="left", fontweight="bold")
     return ax
+
+
+# Factors as boxes, with lines to their items.
+
+_WEAKEST = 0.2  # loading as a share of the item's range, from which it is drawn
+_BOX, _LABELS = 0.25, 0.37  # of the width of a column: where boxes end, and where labels begin
+_LINE = 14  # characters of a line in a box
+
+
+def factor_diagram(
+    loadings: Any,
+    *,
+    ranges: pd.DataFrame | None = None,
+    items: pd.DataFrame | None = None,
+    names: Names = None,
+    weakest: float = _WEAKEST,
+    columns: int = 1,
+    rows: int | None = None,
+    most: int = 44,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw factors as boxes with lines to their items: each item at its strongest factor, others as "also".
+
+    The wider a line, the higher the loading. Nothing depends on colours, so that it can be printed in black.
+
+    Parameters
+    ----------
+    loadings : DataFrame or array (m, k)
+        Such as ``model.loadings_``.
+    ranges : DataFrame (m, 2), optional
+        Lowest and highest answer, columns ``min`` and ``max``: loadings are then shares of the range; without
+        it, shares of the largest loading.
+    items : DataFrame, optional
+        Indexed by item, with columns ``wording`` and ``reverse``, such as ``questionnaire.item_table()``.
+    names : sequence or mapping, optional
+        Names of the factors.
+    weakest : float
+        Smallest share that is drawn. Items that reach it on no factor are listed at the end.
+    columns : int
+        Columns of factors side by side.
+    rows : int, optional
+        Most rows of a column; the weakest items of the largest factors are left out, and counted, to fit.
+    most : int
+        Longest label in characters.
+    ax : Axes, optional
+
+    Examples
+    --------
+    >>> from icqf import ICQF
+    >>> from icqf.datasets import load_demo
+    >>> from icqf.plotting import factor_diagram
+    >>> demo = load_demo().select(["q00*", "q01*"])
+    >>> model = ICQF(2).fit(demo)
+    >>> ax = factor_diagram(model.loadings_, ranges=model.item_range_, items=demo.item_table())
+    >>> [text.get_text() for text in ax.texts][:2]
+    ['1', 'Factor 1']
+    """
+    table = factor_table(loadings)
+    values = np.abs(table.to_numpy(dtype=float))
+    shares = values / (max(float(values.max(initial=0)), 1e-9) if ranges is None else _span(ranges)[:, None])
+    labels = _labels(table.index, items, most)
+    shown = factor_names(table.columns, names)
+    blocks = _diagram_blocks(shares, shown, weakest)
+    if rows is not None:
+        blocks = _cut_blocks(blocks, columns, rows)
+    parts = _columns_of(blocks, columns)
+    tall = max(sum(block.height for block in part) for part in parts)
+    ax = axes_or_new(ax, size=(4.6 * len(parts), 0.6 + 0.19 * tall))
+    size = mpl.rcParams["ytick.labelsize"]
+    small = float(size) if isinstance(size, (int, float)) else 8.0
+    for column, part in enumerate(parts):
+        top = 0.0
+        for block in part:
+            _draw_block(ax, block, shares, labels, weakest, (column, top), small)
+            top += block.height
+    ax.set_xlim(0, len(parts))
+    ax.set_ylim(tall, 0)
+    ax.set_xticks([])
+    ax.set_yticks([])
+    hide_frame(ax, keep=())
+    return ax
+
+
+@dataclass(frozen=True)
+class _DiagramBlock:
+    """A factor (or none) with its items, the strongest first, and how many more there are."""
+
+    factor: int | None
+    lines: tuple[str, ...]
+    items: tuple[int, ...]
+    more: int = 0
+
+    @property
+    def height(self) -> float:
+        """In rows, with the gap below."""
+        return max(len(self.items) + (self.more > 0), len(self.lines) + 1.2) + 0.9
+
+
+def _diagram_blocks(shares: np.ndarray, names: Sequence[str], weakest: float) -> list[_DiagramBlock]:
+    strongest, strength = shares.argmax(axis=1), shares.max(axis=1)
+    blocks = []
+    for factor, name in enumerate(names):
+        mine = [j for j in np.argsort(-strength, kind="stable") if strongest[j] == factor]
+        own = tuple(int(j) for j in mine if strength[j] >= weakest)
+        blocks.append(_DiagramBlock(factor, _wrapped(name), own))
+    none = tuple(int(j) for j in np.flatnonzero(strength < weakest))
+    return [*blocks, _DiagramBlock(None, ("on no factor",), none)] if none else blocks
+
+
+def _wrapped(name: str) -> tuple[str, ...]:
+    lines = textwrap.wrap(name, _LINE, max_lines=4, placeholder="…")
+    return tuple(lines) or ("",)
+
+
+def _cut_blocks(blocks: list[_DiagramBlock], columns: int, rows: int) -> list[_DiagramBlock]:
+    """Shorten the longest blocks until all columns fit."""
+    longest = max(len(block.items) for block in blocks)
+    cut = blocks
+    while longest > 1 and max(sum(b.height for b in part) for part in _columns_of(cut, columns)) > rows:
+        longest -= 1
+        cut = [replace(b, items=b.items[:longest], more=len(b.items[longest:])) for b in blocks]
+    return cut
+
+
+def _columns_of(blocks: list[_DiagramBlock], columns: int) -> list[list[_DiagramBlock]]:
+    """Blocks in order, in columns of which the tallest is as short as possible."""
+    n = min(columns, len(blocks))
+    divisions = (
+        [blocks[a:b] for a, b in pairwise((0, *inner, len(blocks)))]
+        for inner in itertools.combinations(range(1, len(blocks)), n - 1)
+    )
+    return min(divisions, key=lambda parts: max(sum(block.height for block in part) for part in parts))
+
+
+def _draw_block(
+    ax: Axes,
+    block: _DiagramBlock,
+    shares: np.ndarray,
+    labels: Sequence[str],
+    weakest: float,
+    place: tuple[int, float],
+    size: float,
+) -> None:
+    left, top = place
+    inner = block.height - 0.9
+    middle, first = top + inner / 2, top + (inner - len(block.items) - (block.more > 0)) / 2 + 0.5
+    tall = len(block.lines) + (1.0 if block.factor is None else 1.2)
+    if block.factor is not None:
+        box = Rectangle(
+            (left + 0.005, middle - tall / 2),
+            _BOX - 0.01,
+            tall,
+            facecolor="white",
+            edgecolor=ink(),
+            linewidth=0.8,
+        )
+        ax.add_patch(box)
+        ax.text(
+            left + 0.02,
+            middle - tall / 2 + 0.15,
+            str(block.factor + 1),
+            fontsize=size - 1,
+            va="top",
+            color=muted(),
+        )
+    text = "\n".join(block.lines)
+    middle_of_text = middle + (0.0 if block.factor is None else 0.1)
+    ax.text(
+        left + _BOX / 2,
+        middle_of_text,
+        text,
+        ha="center",
+        va="center",
+        fontsize=size,
+        color=ink(),
+        linespacing=1.1,
+    )
+    for row, j in enumerate(block.items):
+        at = first + row
+        if block.factor is not None:
+            share = float(shares[j, block.factor])
+            ends = [left + _BOX - 0.005, left + _LABELS - 0.012]
+            ax.plot(ends, [middle, at], color=FACTOR, linewidth=0.3 + 2.2 * share, solid_capstyle="round")
+        ax.text(left + _LABELS, at, labels[j], va="center", fontsize=size, color=ink())
+        also = [str(r + 1) for r in np.flatnonzero(shares[j] >= weakest) if r != block.factor]
+        if also:
+            ax.text(
+                left + 0.985,
+                at,
+                f"also {', '.join(also)}",
+                va="center",
+                ha="right",
+                fontsize=size - 1,
+                color=muted(),
+            )
+    if block.more:
+        at = first + len(block.items)
+        ax.text(left + _LABELS, at, f"and {block.more} more", va="center", fontsize=size, color=muted())
 
 
 # Loadings of the same factor in several groups.

@@ -13,7 +13,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.analyses import Counterparts, Psychometry, factor_analysis_counterparts, psychometrics
+from icqf.analyses import (
+    Counterparts,
+    GeneralFactor,
+    MissingAnswers,
+    Psychometry,
+    factor_analysis_counterparts,
+    general_factor,
+    missing_answers,
+    psychometrics,
+)
 from icqf.analyses.factor_properties import hidden_fit
 from icqf.baselines import FactorCount, RuleTable
 from icqf.data.answers import together
@@ -57,6 +66,8 @@ class Analysis:
     resamples: Resamples | None = None  # fits to resampled participants
     rival: Counterparts | str | None = None  # the factor analysis, or why it failed
     psychometry: Psychometry | None = None  # reliability and item statistics
+    missing: MissingAnswers | None = None  # what leaving out depends on; None if hardly any answer is missing
+    general: GeneralFactor | str | None = None  # what factors have in common, or why that is not known
     other_models: tuple[ICQF, ...] = ()  # fits with other numbers of factors
     seed: int = 0  # of resamples and folds
 
@@ -118,7 +129,8 @@ def analyse(
     n_bootstrap : int
         Number of resamples for intervals and stability; 0 for none.
     compare : bool
-        Whether to compute a factor analysis, reliability and the prediction of hidden answers.
+        Whether to compute a factor analysis, reliability, the prediction of hidden answers, a general factor,
+        and what missing answers could change.
     n_jobs : int, optional
         Processes for resamples; the result does not depend on it.
     random_state : int
@@ -151,7 +163,7 @@ def analyse(
     problem, kept = stated.problem, stated.kept
     units = together(known.groups, units_of(problem, None, kept))
     rng, parallel_rng = (np.random.default_rng([random_state, part]) for part in (0, 2))
-    resamples = rival = psychometry = parallel = None
+    resamples = rival = psychometry = parallel = missing = general = None
     if n_bootstrap:
         resamples = bootstrap(
             problem,
@@ -171,8 +183,14 @@ def analyse(
         rival = _rival(known)
         psychometry = _psychometry(known, n_bootstrap, rng)
         parallel = _parallel(known, parallel_rng)
+        missing = missing_answers(
+            model, questionnaire, stated=stated, scores=scores, random_state=random_state
+        )
+        general = _general(known)
     return Analysis(
         *(model, study, stated, scores, search, rules, parallel, hidden, resamples, rival, psychometry),
+        missing=missing,
+        general=general,
         other_models=known.other_models,
         seed=random_state,
     )
@@ -219,6 +237,15 @@ def _rival(known: Analysis) -> Counterparts | str:
             return factor_analysis_counterparts(
                 model.weighted_loadings_, known.answers, item_scale=model.item_scale_
             )
+    except InputError as error:
+        return str(error)
+
+
+def _general(known: Analysis) -> GeneralFactor | str:
+    """What the factors have in common, or why there is nothing to say."""
+    how: dict[str, Any] = {"stated": known.stated, "scores": known.scores, "search": known.search}
+    try:
+        return general_factor(known.model, known.questionnaire, **how)
     except InputError as error:
         return str(error)
 

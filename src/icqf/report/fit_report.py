@@ -17,8 +17,10 @@ from icqf.report.section import sections_of
 from icqf.report.sections.comparison import comparison_values, comparison_words
 from icqf.report.sections.factors import model_values, names_shown
 from icqf.report.sections.fit import fit_values, fit_words
+from icqf.report.sections.general import general_values
 from icqf.report.sections.headline import cautions, headline
 from icqf.report.sections.methods import method_values, results_paragraph
+from icqf.report.sections.missing import missing_values
 from icqf.report.sections.number_of_factors import count_values
 from icqf.report.sections.psychometrics import psychometric_values
 from icqf.report.sections.sample import analysed_values, item_values, participant_values, sample_values
@@ -30,11 +32,11 @@ _MAY_BE_ABSENT = {
     *("comparison", "psychometrics", "participants", "stability", "replication", "parallel", "n_components"),
     *("low", "high", "n", "share", "mean", "sd", "n_groups", "n_splits", "share_structural", "fit_hidden"),
     *("fit_comparison", "r_squared", "r_squared_here", "r_squared_hidden", "negative", "small", "small_here"),
-    *("fa_loading", "fa_communality"),
+    *("fa_loading", "fa_communality", "missing", "general"),
 }
 _HOLD_NUMBERS = {
     *("analysed", "sample", "items", "count", "models", "splits", "scores", "fit", "comparison", "methods"),
-    *("psychometrics", "participants"),
+    *("psychometrics", "participants", "missing", "general"),
 }
 
 
@@ -88,6 +90,8 @@ def report_of(
         comparison=comparison_values(analysis.rival, by_key, r_squared=fit.r_squared),
         methods=method_values(analysis, sample, analysed.lines),
         psychometrics=psychometric_values(analysis, summary, shown),
+        missing=missing_values(analysis),
+        general=general_values(analysis),
         participants=participant_values(questionnaire, analysis.scores) if with_participants else None,
     )
     return with_words(report)

@@ -20,6 +20,7 @@ from icqf.errors import InputError, did_you_mean, shortened
 from icqf.plotting import (
     convergence,
     cv_curve,
+    factor_diagram,
     factor_match,
     loading_heatmap,
     score_correlations,
@@ -87,7 +88,7 @@ def draw_figure(
     >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
     >>> report = report_of(analyse(model, demo, n_bootstrap=0, compare=False))
     >>> figure_names(report)
-    ['heatmap', 'top-items', 'scores', 'correlations', 'convergence']
+    ['heatmap', 'top-items', 'diagram', 'scores', 'correlations', 'convergence']
     >>> round(float(draw_figure(report, "scores", columns=1).get_figwidth()), 2)
     3.35
     """
@@ -115,12 +116,13 @@ def figure_names(report: Report) -> list[str]:
     >>> demo = load_demo().select(["q00*", "q01*"])
     >>> model = ICQF(1, item_range=demo.ranges()).fit(demo.keyed_answers(), confounds=demo.confounds)
     >>> figure_names(report_of(analyse(model, demo, n_bootstrap=0, compare=False)))
-    ['heatmap', 'top-items', 'scores', 'convergence']
+    ['heatmap', 'top-items', 'diagram', 'scores', 'convergence']
     """
     count = report.count
     has = {
         "heatmap": True,
         "top-items": True,
+        "diagram": True,
         "choice": len({each.n_components for each in count.candidates}) > 1,
         "scree": bool(count.eigenvalues) and count.parallel is not None,
         "scores": True,
@@ -330,6 +332,27 @@ def _top_items(report: Report, width: float, *, items: int, factor: str | None) 
     return figure
 
 
+def _diagram(report: Report, width: float) -> Figure:
+    """Factors and their items, on one page: two columns side by side where there are many items."""
+    factors, _, ranges, about = _tables(report)
+    side = 2 if width == WIDTHS[2] and len(report.items) > _ROWS // 2 and factors.shape[1] > 1 else 1
+    figure = Figure(figsize=(width, TALLEST))
+    ax = figure.add_axes((0.0, 0.3 / TALLEST, 1.0, (TALLEST - 0.35) / TALLEST))
+    row = 0.132 if len(report.items) > _ROWS // 2 else 0.17
+    most = int(0.58 * width / side / _CHARACTER)
+    factor_diagram(
+        factors, ranges=ranges, items=about, columns=side, rows=int((TALLEST - 0.35) / row), most=most, ax=ax
+    )
+    height = min(TALLEST, row * ax.get_ylim()[0] + 0.35)
+    figure.set_size_inches(width, height)
+    ax.set_position((0.0, 0.3 / height, 1.0, (height - 0.35) / height))
+    note = "line width: loading (share of the answer range, from 0.2); also: other factors of the item"
+    figure.text(
+        0.5, 0.08 / height, note if width == WIDTHS[2] else note.split(";")[0], ha="center", fontsize=6.5
+    )
+    return figure
+
+
 def _or_nan(value: float | None) -> float:
     return float("nan") if value is None else value
 
@@ -437,6 +460,7 @@ def _convergence(report: Report, ax: Any) -> None:
 _DRAW: dict[str, tuple[int, Callable[..., Figure]]] = {
     "heatmap": (2, _heatmap),
     "top-items": (2, _top_items),
+    "diagram": (2, _diagram),
     "choice": (1, _plain(_choice, 2.4)),
     "scree": (1, _plain(_scree, 2.4)),
     "scores": (1, _scores),

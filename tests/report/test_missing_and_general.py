@@ -1,0 +1,61 @@
+"""The sections on missing answers and on a general factor."""
+
+import numpy as np
+
+from icqf.report import as_json, as_markdown, from_json, renamed
+from icqf.report.section import sections_of
+from icqf.report.sections.missing import missing
+from icqf.report.words import changed
+
+
+def section(report, key):
+    text = as_markdown(report)
+    start = text.index(f"## {key}")
+    return text[start : text.index("\n## ", start + 3)]
+
+
+def test_missing_answers_are_counted_tested_and_moved(report):
+    text = section(report, "Missing answers")
+    assert "participants left out" in text and "depends on age or sex" in text and "depends on scores" in text
+    assert "Robust: were the missing answers up to 1 SD higher or lower" in text
+    assert [row.delta for row in report.missing.sensitivity] == [-1, -0.5, -0.25, 0, 0.25, 0.5, 1]
+    assert "−0.25 SD" in text and "+1.00 SD" in text
+
+
+def test_both_are_kept_and_renamed(report):
+    again = from_json(as_json(report))
+    assert section(again, "Missing answers") == section(report, "Missing answers")
+    names = [f"New {r}" for r in range(len(report.model.factors))]
+    text = as_markdown(renamed(again, names))
+    assert (
+        "| New 0 |" in text[text.index("## A general factor") :] and report.model.factors[0].name not in text
+    )
+
+
+def test_a_finding_names_the_factor_and_the_side(report):
+    rows = [changed(row, p_adjusted=0.6) for row in report.missing.scores]
+    rows[0] = changed(rows[0], difference=-0.12, p_adjusted=0.01)
+    found = changed(report, missing=changed(report.missing, scores=tuple(rows)))
+    text = " ".join(each for each in missing.make(found) if isinstance(each, str))
+    assert f"0.12 lower on {report.model.factors[0].name} (p = 0.010)" in text
+    assert "not missing at random" in text
+
+
+def test_large_studies_say_how_many_were_refitted(report):
+    found = changed(report, missing=changed(report.missing, n_fitted=20_000, n_refitted=5000))
+    assert "5000 participants drawn at random" in missing.make(found)[-1]
+
+
+def test_the_general_factor_is_described_and_not_believed(report):
+    text = section(report, "A general factor")
+    assert "correlate" in text and "None of this shows that a general factor" in text
+    assert report.general.variance_one < report.general.variance
+    if len(report.model.factors) > 2:
+        assert 0 < report.general.omega_hierarchical < report.general.omega_total < 1
+    assert np.isfinite(report.general.mean)
+
+
+def test_what_was_not_computed_is_left_out(report):
+    keys = {each.key for each in sections_of(report)}
+    without = {each.key for each in sections_of(changed(report, missing=None, general=None))}
+    assert keys - without == {"missing", "general"}
