@@ -15,6 +15,17 @@ def test_every_results_page_is_current_or_says_what_has_changed():
     assert complaints(RESULTS) == []
 
 
+def refuse(constant):
+    raise ValueError(f"{constant} is not JSON")
+
+
+def test_the_records_are_strict_json(tmp_path):
+    record(tmp_path, "longitudinal", command="python benchmarks/loadings_over_age.py", made_with="abc1234")
+    for folder in (RESULTS, tmp_path):
+        records = json.loads((folder / FILE).read_text(encoding="utf-8"), parse_constant=refuse)
+        assert records["longitudinal"]["defaults"]["LongitudinalICQF.smoothness"] == "infinity"
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A page of two studies, as a run has just written it."""

@@ -2,7 +2,9 @@
 
 import filecmp
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -17,8 +19,8 @@ from icqf.app.runs import Run, Runs
 from icqf.workflow.options import StudyOptions, read_config
 from small_study import ITEMS, table, weak_study
 
-# A search that takes a few seconds.
-SLOW = {**QUICK, "n_components": "1-5", "beta": "0.05, 0.1", "n_splits": "10", "n_repeats": "6"}
+# A search that takes about a second.
+SLOW = {**QUICK, "n_components": "1-5", "beta": "0.05, 0.1", "n_splits": "10", "n_repeats": "2"}
 
 
 def messy():
@@ -221,6 +223,7 @@ def test_a_fit_outlives_its_server_and_is_cancelled_and_continued(tmp_path, desc
     run = Run(tmp_path / first.opened(codebook=described))
     first.post(f"/runs/{run.id}/fit", SLOW)
     leader = int((run.folder / process.LOCK).read_text())
+    os.killpg(leader, signal.SIGSTOP)  # until another server is there
     process.start(run)  # as another server would: one process fits a run
     first.post(f"/runs/{run.id}/continue")
     assert int((run.folder / process.LOCK).read_text()) == leader
@@ -231,6 +234,7 @@ def test_a_fit_outlives_its_server_and_is_cancelled_and_continued(tmp_path, desc
         tab = second.get(f"/runs/{run.id}/fit", Cookie=first.cookie)  # which was open all the time
         assert tab.status == 200 and process.is_running(run) and "Cancel the fit" in tab.text
         assert "being fitted" in second.get("/history").text
+        os.killpg(leader, signal.SIGCONT)
         until = time.monotonic() + 60
         while not process.progress(run)["done"]:
             assert time.monotonic() < until and process.is_running(run)

@@ -61,6 +61,36 @@ def test_scores_are_keyed_by_participant(results, files):
     assert scores.notna().all(axis=1).sum() == len(scores) - 1
 
 
+def fitted(run, files, out, *words):
+    """The fit's own record, its model, and its report."""
+    usual = (files / "answers.csv", "--codebook", files / "items.csv", "--n-components", 2, "--beta", 0.1)
+    assert run("fit", *usual, *words, "--report", "--out", out).exit_code == 0
+    record = json.loads((out / "provenance.json").read_text())
+    return record, ICQF.load(out / "model.icqf"), (out / "report.md").read_text()
+
+
+def test_the_papers_settings_are_used_and_named(run, files, tmp_path):
+    record, model, page = fitted(run, files, tmp_path / "paper", "--paper")
+    assert record["options"]["paper"] is True
+    paper = ICQF.paper(2, beta=0.1)
+    for name in ("solver", "rho", "tol", "stop", "n_init", "item_weight", "init"):
+        assert getattr(model, name) == getattr(paper, name), name
+    assert "alternating direction method of multipliers (ADMM; ρ = 3)" in page
+    assert "relative change of the objective below 0.001" in page and "starts (non-negative" not in page
+    config = tmp_path / "paper" / "config.toml"
+    assert tomllib.loads(config.read_text())["paper"] is True
+    refused = run("fit", files / "answers.csv", "--paper", "--tol", 0.01, "--out", tmp_path / "no")
+    assert refused.exit_code != 0 and "--tol 0.01 contradicts the paper, which has 0.001" in refused.stderr
+
+
+def test_loadings_may_have_a_penalty_of_their_own(run, files, results, tmp_path):
+    record, model, page = fitted(run, files, tmp_path / "own", "--loading-beta", 0.5)
+    assert record["options"]["loading_beta"] == 0.5
+    assert (model.beta, model.loading_beta) == (0.1, 0.5)
+    assert "on scores (β = 0.1) and on loadings (β = 0.5)" in page
+    assert "on scores and loadings (β = 0.1)" in (results / "report.md").read_text()
+
+
 def test_loadings_are_keyed_by_item(results):
     loadings = pd.read_csv(results / "loadings.csv", index_col="item")
     assert list(loadings.index[:2]) == ["q01", "q02"]

@@ -31,6 +31,7 @@ FOLDERS = {
     "plan": ("{}/model.icqf", "--sizes", "50", "--repeats", "1"),
     "shortform": ("{}/model.icqf", "{}/answers.csv", "--max-items", "2"),
     "invariance": ("{}/model.icqf", "{}/answers.csv", "--by", "sex", "--permutations", "19"),
+    "norms": ("{}/model.icqf", "{}/answers.csv"),
     "stability": ("{}/answers.csv", "--codebook", "{}/items.csv", "--methods", "icqf", "--splits", "1"),
     "diagnosis": ("{}/answers.csv", "--codebook", "{}/items.csv", "--labels", "ill", "--splits", "1"),
 }
@@ -50,6 +51,7 @@ NEITHER = {
     "demo",
     "reproduce",
     "pool",
+    "person",
 }  # tested below, or elsewhere
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
@@ -90,8 +91,12 @@ def defaults() -> dict[str, Any]:
     for field in dataclasses.fields(Design):
         if field.default is not dataclasses.MISSING:
             found[f"Design.{field.name}"] = field.default
-    kept = {name: value for name, value in found.items() if name.rpartition(".")[2] not in RUN}
-    plain: dict[str, Any] = json.loads(json.dumps(kept))
+    kept = {
+        name: "infinity" if value == math.inf else value  # JSON has no number for it
+        for name, value in found.items()
+        if name.rpartition(".")[2] not in RUN
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(kept, allow_nan=False))
     return plain
 
 
@@ -113,7 +118,9 @@ def record(folder: Path, table: str, *, command: str, made_with: str) -> None:
         name: value for name, value in defaults().items() if any(fnmatchcase(name, each) for each in wanted)
     }
     records = {**read(folder), table: {"commit": made_with, "command": command, "defaults": own}}
-    lines = [f"{json.dumps(name)}: {json.dumps(made)}" for name, made in sorted(records.items())]
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(made, allow_nan=False)}" for name, made in sorted(records.items())
+    ]
     (folder / FILE).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

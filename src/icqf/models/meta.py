@@ -686,13 +686,17 @@ class HierarchyComparison:
         two, flat = self.overall[TWO_STAGES], self.overall[FLAT]
         what = "hidden answers" if self.hide == "answers" else "an instrument that was not given"
         if abs(two - flat) < 0.01:
-            comparison = f"about as well as one flat factorization ({two:.1%}, {flat:.1%})"
+            comparison = f"about as well as one flat factorization ({_percent(two)}, {_percent(flat)})"
         else:
             word = "better" if two > flat else "worse"
-            comparison = f"{word} than one flat factorization ({two:.1%} against {flat:.1%})"
+            comparison = f"{word} than one flat factorization ({_percent(two)} against {_percent(flat)})"
 
         tail = ", but both do worse than the items' means" if max(two, flat) < 0 else ""
         return f"Two stages predict {what} {comparison}{tail}."
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}".replace("-", "−")
 
 
 def compare_hierarchy(

@@ -25,6 +25,7 @@ from icqf_experiments.calibration.frame import Statement
 from icqf_experiments.calibration.groups import GROUPS
 from icqf_experiments.calibration.intervals import INTERVALS
 from icqf_experiments.calibration.missing import MISSING
+from icqf_experiments.calibration.norms import NORMS
 from icqf_experiments.calibration.number_of_factors import SAMPLES, SEEDS
 from icqf_experiments.calibration.planning import ANSWERS, MODEL
 from icqf_experiments.calibration.replication import REPLICATION
@@ -50,6 +51,7 @@ STATEMENTS: Mapping[str, Statement] = {
         BATTERIES,
         VISITS,
         GROUPS,
+        NORMS,
         MISSING,
     )
 }

@@ -30,7 +30,18 @@ _HORN = (
 )
 _PARAMETERS = (
     *("item_weight", "penalty", "score_max", "loading_max", "reconstruction_max", "intercept"),
-    *("missing_confounds", "solver", "init", "n_init", "tol", "max_iter", "dtype"),
+    *(
+        "missing_confounds",
+        "loading_beta",
+        "solver",
+        "rho",
+        "stop",
+        "init",
+        "n_init",
+        "tol",
+        "max_iter",
+        "dtype",
+    ),
 )
 _MARKERS = 3
 
@@ -129,10 +140,26 @@ def _model(parameters: Mapping[str, Any], n_starts: int) -> str:
     if parameters["reconstruction_max"] == "item_range":
         bounds.append("reconstructed answers within the answer range")
     beta, named = parameters["beta"], PENALTIES.load(parameters["penalty"]).description
-    penalty = f"with {named} on scores and loadings (β = {beta:g})" if beta else "without a penalty (β = 0)"
+    own = parameters.get("loading_beta")
+    if own is not None and own != beta:
+        penalty = f"with {named} on scores (β = {beta:g}) and on loadings (β = {own:g})"
+    else:
+        penalty = (
+            f"with {named} on scores and loadings (β = {beta:g})" if beta else "without a penalty (β = 0)"
+        )
     return (
         f"The model describes answers as sums of factors with {words.joined(bounds)}, {penalty}. "
-        f"Missing answers were excluded from the loss, not imputed.{_starts(n_starts)}"
+        f"Missing answers were excluded from the loss, not imputed.{_solver(parameters)}{_starts(n_starts)}"
+    )
+
+
+def _solver(parameters: Mapping[str, Any]) -> str:
+    if parameters["solver"] != "admm":
+        return ""
+    until = f"the iterations ended at a relative change of the objective below {parameters['tol']:g}"
+    return (
+        f" It was fitted by the alternating direction method of multipliers (ADMM; ρ = {parameters['rho']:g})"
+        f"{f'; {until}' if parameters.get('stop') == 'objective' else ''}."
     )
 
 
