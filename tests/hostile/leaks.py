@@ -351,3 +351,41 @@ def membership(*, beta: float = 0.0, k: int = 8, seed: int = 0) -> float:
     scores = model.transform(answers, confounds=confounds)
     misfit = model.inverse_transform(scores, confounds=confounds) - answers.to_numpy()
     return float(roc_auc_score(inside, -np.nanmean(misfit**2, axis=1)))
+
+
+# --- how scores are distributed -----------------------------------------------------------------------------
+
+
+def near_stored_scores(*, seed: int = 0) -> tuple[float, float]:
+    """The AUC of telling participants of the fit from others by how near their scores are to stored ones.
+
+    Returns it for the model file, and for a file that would hold the scores themselves.
+    """
+    demo = load_demo()
+    inside = np.random.default_rng(seed).permutation(demo.n_participants) < demo.n_participants // 2
+    model = ICQF(4, n_init=1).fit(demo.take(np.flatnonzero(inside)))
+    scores = np.asarray(model.transform(demo))
+    exact = [np.round(np.sort(column), 3) for column in scores[inside].T]
+    stored = list(model.describe().arrays["score_quantiles"])
+
+    def auc(known: list[np.ndarray]) -> float:
+        gaps = [
+            np.abs(column[:, None] - values).min(axis=1)
+            for column, values in zip(scores.T, known, strict=True)
+        ]
+        told = np.where(scores.T > 0, np.log(np.array(gaps) + 1e-9), np.nan)
+        return float(roc_auc_score(inside, -np.nan_to_num(np.nanmean(told, axis=0))))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a participant whose scores are all 0
+        return auc(stored), auc(exact)
+
+
+def one_among_the_highest() -> tuple[int, int]:
+    """How many of the demo's highest scores can be read from a model file, and how many there are."""
+    demo = load_demo()
+    model = ICQF(4, n_init=1, score_max=None).fit(demo)
+    scores = np.asarray(model.transform(demo))
+    quantiles = model.describe().arrays["score_quantiles"]
+    highest = scores.max(axis=0)
+    return int((np.abs(quantiles[:, -1] - highest) < 0.01 * highest).sum()), len(highest)

@@ -57,6 +57,17 @@ def test_a_few_of_an_age_far_from_all_others_are_refused_in_any_sample():
     assert not tally.faults, "\n".join(tally.lines())
 
 
+def test_how_scores_are_distributed_does_not_tell_who_took_part():
+    stored, exact = leaks.near_stored_scores()
+    assert 0.42 < stored < 0.58
+    assert exact > 0.9  # the attack works on the scores themselves
+
+
+def test_the_highest_scores_are_not_in_a_model_file():
+    found, number = leaks.one_among_the_highest()
+    assert found == 0 and number == 4
+
+
 @pytest.mark.slow
 def test_who_took_part_is_hardly_known_from_a_model():
     assert 0.45 < leaks.membership(beta=0.0, k=8) < 0.65

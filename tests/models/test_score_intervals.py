@@ -120,7 +120,7 @@ def test_one_by_one_or_together_the_intervals_are_the_same(model, visit):
     answers.iloc[3, :7] = answers.iloc[8, 5:] = np.nan
     together = model.score_intervals(answers).table()
     alone = pd.concat([model.score_intervals(answers.iloc[[i]]).table() for i in range(12)])
-    pd.testing.assert_frame_equal(together, alone, rtol=1e-9)
+    pd.testing.assert_frame_equal(together, alone, rtol=1e-4)
 
 
 def test_saved_pickled_and_fitted_again_the_intervals_are_the_same(model, visit, tmp_path):

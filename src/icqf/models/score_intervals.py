@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,6 +66,13 @@ class ScoreIntervals:
     model_table: ScoreTable = field(repr=False)
     fractions: Array = field(repr=False)
 
+    def rows(self, ids: Sequence[Any]) -> ScoreIntervals:
+        """The intervals of these participants, whose ids are unique."""
+        at = self.scores.index.get_indexer(pd.Index(ids))
+        names = ("scores", "low", "high", "information", "reasons")
+        parts = {name: getattr(self, name).iloc[at] for name in names}
+        return replace(self, **parts, fractions=self.fractions[at])
+
     def table(self) -> pd.DataFrame:
         """All numbers in one table: mood, mood_low, mood_high, mood_information and so on."""
         parts = {"": self.scores, "_low": self.low, "_high": self.high, "_information": self.information}
@@ -111,7 +119,8 @@ def score_intervals(
     reasons[~stated.kept] = NOTHING_ANSWERED
     frame = as_pandas(X.answers if isinstance(X, Questionnaire) else X)
     index = frame.index if isinstance(frame, pd.DataFrame) else None
-    parts = [pd.DataFrame(each, index, names) for each in (scores, low, high, information, reasons)]
+    parts = [pd.DataFrame(each, index, names) for each in (scores, low, high, information)]
+    parts.append(pd.DataFrame(reasons, index, names, dtype=object))
     return ScoreIntervals(parts[0], parts[1], parts[2], parts[3], parts[4], float(level), table, fractions)
 
 

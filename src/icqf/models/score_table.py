@@ -186,14 +186,14 @@ class _Items:
 
     def answers(self, scores: Array, design: Array, residual: Array, rng: np.random.Generator) -> Array:
         """Answers (n, m) in their own units, given scores (k, n), with residuals of this variance (m,)."""
-        expected = np.clip(scores.T @ self.loadings + design @ self.confound_loadings, 0, 1)
-        at = expected * (len(_MEANS) - 1)
-        cell = np.minimum((at + rng.random(at.shape)).astype(int), len(_MEANS) - 1)
-        uniform, answers = rng.random(at.shape), np.empty_like(at)
-        for j, chances in enumerate(self.chances(cell, residual)):
-            reached = uniform[:, j, None] > np.cumsum(chances, axis=1)[cell[:, j], :-1]
-            answers[:, j] = reached.sum(axis=1) / (chances.shape[1] - 1)
-        return self.lowest + answers * self.span
+        expected = self.loadings.T @ scores + self.confound_loadings.T @ design.T  # (m, n)
+        at = np.clip(expected, 0, 1) * (len(_MEANS) - 1)
+        cell = np.minimum(at + rng.random(at.shape), len(_MEANS) - 1).astype(np.intp)
+        uniform, answers = rng.random(at.shape), np.zeros_like(at)
+        for j, chances in enumerate(self.chances(cell.T, residual)):
+            for below in np.cumsum(chances, axis=1).T[:-1]:
+                answers[j] += uniform[j] > below.take(cell[j])
+        return self.lowest + answers.T / (self.levels - 1) * self.span
 
     def chances(self, cell: Array, residual: Array) -> Iterator[Array]:
         """For each item, probabilities (33, levels) of its answers by expected answer.
@@ -241,7 +241,7 @@ class ScoreTable:
     information : array (k, 5)
         Share of the variance of true scores that observed ones resolve.
     precision : array (k, k)
-        Inverse of the covariance of true scores.
+        Inverse of the variances of true scores, on the diagonal.
     weights : array (k, m)
         Loadings in units of the items' residuals.
     complete : array (k,)
@@ -267,9 +267,8 @@ class ScoreTable:
         fractions = np.ones((len(answered), len(self.prior)))
         rows = np.flatnonzero(~answered.all(axis=1))
         if len(rows):
-            patterns, at = _patterns(answered[rows])
-            found = _signal(self.precision, self.weights, patterns) / np.maximum(self.complete, 1e-12)
-            fractions[rows] = np.clip(found, 0, 1)[at]
+            found = _signal(self.precision, self.weights, answered[rows]) / np.maximum(self.complete, 1e-12)
+            fractions[rows] = np.clip(found, 0, 1)
         return fractions
 
     def informations(self, fractions: Array) -> Array:
@@ -322,18 +321,21 @@ class ScoreTable:
         """Interpolate values (..., 5, observed) at these scores and fractions (n,)."""
         place = np.clip(scores / self.top[factor] * N_CELLS + 0.5, 1, N_CELLS)
         place = np.where(scores > 0, place, 0)
-        level = _level(fractions)
-        low, first = np.minimum(place.astype(int), N_CELLS - 1), np.minimum(level.astype(int), 3)
-        across, along = place - low, level - first
-        return sum(
-            weight * values[..., first + up, low + right]
-            for up, right, weight in (
-                (0, 0, (1 - along) * (1 - across)),
-                (0, 1, (1 - along) * across),
-                (1, 0, along * (1 - across)),
-                (1, 1, along * across),
-            )
-        )
+        found = np.empty((*values.shape[:-2], len(place)))
+        whole = fractions >= 1
+        if whole.any():
+            for each in np.ndindex(values.shape[:-2]):
+                found[(*each, whole)] = np.interp(place[whole], np.arange(N_CELLS + 1), values[each][-1])
+        if not whole.all():
+            place, level = place[~whole], _level(fractions[~whole])
+            low, first = np.minimum(place.astype(int), N_CELLS - 1), np.minimum(level.astype(int), 3)
+            across, along = place - low, level - first
+            flat = values.reshape(*values.shape[:-2], -1)
+            at = first * (N_CELLS + 1) + low
+            found[..., ~whole] = (1 - along) * (
+                (1 - across) * flat[..., at] + across * flat[..., at + 1]
+            ) + along * ((1 - across) * flat[..., at + N_CELLS + 1] + across * flat[..., at + N_CELLS + 2])
+        return found
 
 
 def _level(fractions: Array) -> Array:
@@ -341,24 +343,24 @@ def _level(fractions: Array) -> Array:
     return np.interp(np.log(np.maximum(fractions, 1e-9)), np.log(_FRACTIONS), np.arange(len(_FRACTIONS)))
 
 
-def _patterns(answered: Array) -> tuple[Array, Array]:
-    """The distinct rows, and which of them each row is."""
-    packed = np.packbits(answered.astype(bool), axis=1)
-    _, first, at = np.unique(
-        packed.view(f"V{packed.shape[1]}").ravel(), return_index=True, return_inverse=True
-    )
-    return answered[first], at
-
-
 def _signal(precision: Array, weights: Array, answered: Array) -> Array:
     """Signal-to-noise ratio (n, k) of each score for these items (n, m), in the linear approximation."""
     k = len(weights)
-    products = np.einsum("rj,sj->jrs", weights, weights).reshape(weights.shape[1], k * k)
+    scale = np.sqrt(np.diag(precision))  # single precision will do for scores of like size
+    weights, precision = weights / scale[:, None], precision / (scale * scale[:, None])
+    products = np.einsum("rj,sj->rsj", weights, weights).reshape(k * k, -1).astype(np.float32)
     variance = np.diag(np.linalg.inv(precision))
     after = np.empty((len(answered), k))
-    for start in range(0, len(answered), 8192):
-        gram = (answered[start : start + 8192].astype(float) @ products).reshape(-1, k, k)
-        after[start : start + 8192] = np.diagonal(np.linalg.inv(gram + precision), axis1=1, axis2=2)
+    for start in range(0, len(answered), 2048):
+        gram = products @ answered[start : start + 2048].T.astype(np.float32)
+        A = gram.reshape(k, k, -1) + precision[:, :, None].astype(np.float32)
+        for j in range(k):  # the inverse in place, of all participants at once
+            column, pivot = A[:, j].copy(), A[j, j].copy()
+            row = A[j] / pivot
+            A -= column[:, None] * row
+            A[j], A[:, j] = row, -column / pivot
+            A[j, j] = 1 / pivot
+        after[start : start + 2048] = np.diagonal(A)
     return np.maximum(variance / after - 1, 0)
 
 
@@ -537,10 +539,7 @@ class _Simulation:
         middles = np.concatenate([[0], (np.arange(N_CELLS) + 0.5) / N_CELLS])
         mean = self.prior @ middles * self.top
         variance = np.maximum(self.prior @ middles**2 * self.top**2 - mean**2, 1e-9)
-        sd = np.sqrt(variance)
-        values, vectors = np.linalg.eigh(self.correlation)
-        covariance = (vectors * np.maximum(values, 0.02)) @ vectors.T * sd * sd[:, None]
-        precision = np.linalg.inv(covariance)
+        precision = np.diag(1 / variance)  # what other scores say about this one is not in the score
         weights = self.items.loadings / np.sqrt(np.maximum(self.residual, 1e-4))
         m = len(self.items.span)
         complete = _signal(precision, weights, np.ones((1, m), dtype=bool))[0]

@@ -18,6 +18,7 @@ from .options import LongitudinalOptions as LongitudinalOptions
 from .options import NormsOptions as NormsOptions
 from .options import PersonOptions as PersonOptions
 from .options import PlanOptions as PlanOptions
+from .options import ScoreColumns as ScoreColumns
 from .options import ScoreOptions as ScoreOptions
 from .options import StudyOptions as StudyOptions
 from .person import write_people as write_people

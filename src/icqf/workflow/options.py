@@ -37,7 +37,7 @@ from icqf.data.settings import (
     ranges_of,
     texts,
 )
-from icqf.errors import InputError, short
+from icqf.errors import Advice, InputError, short
 from icqf.io.formats import WRITABLE
 from icqf.io.study_files import StudyFiles
 
@@ -437,6 +437,42 @@ class ModelledOptions(Settings):
         return StudyFiles(**{name: own[name] for name in options_in(StudyFiles) if name in own})
 
 
+@dataclass(frozen=True)
+class ScoreColumns:
+    """What is written besides each score.
+
+    Parameters
+    ----------
+    intervals : bool
+        The ends of its interval, and its information.
+    level : float
+        Probability of the intervals.
+    visit_column : str, optional
+        Column of visits: one row per participant and visit.
+    change : bool
+        The change since a participant's first visit.
+
+    Examples
+    --------
+    >>> from icqf.workflow import ScoreColumns
+    >>> ScoreColumns(level=0.95).level
+    0.95
+    """
+
+    intervals: bool = True
+    level: float = 0.9
+    visit_column: str | None = None
+    change: bool = False
+
+    def __post_init__(self) -> None:
+        if self.change and self.visit_column is None:
+            raise InputError(
+                "A change is one between visits, and no column of visits is given.",
+                code="no-visit-column",
+                remedy=Advice("Add {visit_column=}.", visit_column="time"),
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(ModelledOptions):
     """The options of ``icqf score``.
@@ -448,8 +484,21 @@ class ScoreOptions(ModelledOptions):
     'parquet'
     """
 
+    intervals: bool = option(True, "Write intervals and information.", kind=Flag())
+    level: float = option(0.9, "Probability of the intervals.", kind=Number(least=0.5, most=0.999))
+    visit_column: str | None = option(
+        None, "Column of visits: one row per participant and visit.", take=one_text, metavar="COLUMN"
+    )
+    change: bool = option(
+        False, "Change since a participant's first visit: difference, interval, probability.", kind=Flag()
+    )
     format: str | None = option(None, "", kind=OneOf(WRITABLE), usual="by the ending of --out")
     norms: Path | None = file(None, "Norms file of the model (icqf norms): adds percentiles and T-scores.")
+
+    @property
+    def columns(self) -> ScoreColumns:
+        """What is written besides each score."""
+        return ScoreColumns(self.intervals, self.level, self.visit_column, self.change)
 
 
 @dataclass(frozen=True, kw_only=True)

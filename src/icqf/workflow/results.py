@@ -11,6 +11,7 @@ from icqf.io.write import write_table
 from icqf.report import report_of
 from icqf.workflow.fit import Callback, StudyFit, provenance_of
 from icqf.workflow.naming import DECIMALS, write_named
+from icqf.workflow.options import ScoreColumns
 from icqf.workflow.results_folder import write_folder
 from icqf.workflow.score import write_scores
 from icqf.workflow.select import write_rules
@@ -112,6 +113,7 @@ def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:
         place / "scores.parquet",
         id=options.id,
         missing_codes=options.missing_codes,
+        columns=ScoreColumns(intervals=False),
     )
 
 

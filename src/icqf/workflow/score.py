@@ -19,13 +19,16 @@ from threadpoolctl import threadpool_limits
 from icqf.analyses.norms import Norms
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
-from icqf.errors import InputError, listed
-from icqf.io.readers.questionnaires import StudyTable, read_files
+from icqf.errors import InputError, counted, listed
+from icqf.io.readers.questionnaires import StudyTable, read_answers, read_files
+from icqf.io.readers.table import join_notes, require_column
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import TableWriter, table_writer
 from icqf.models.icqf import ICQF
 from icqf.models.longitudinal import LongitudinalICQF
 from icqf.models.meta import MetaICQF
+from icqf.models.score_intervals import NOTHING_ANSWERED, RELIABLE, ScoreIntervals, reliable_change
+from icqf.models.score_table import FEWEST, score_table
 from icqf.workflow.longitudinal import visit_rows
 from icqf.workflow.naming import DECIMALS
 from icqf.workflow.new_answers import (
@@ -40,11 +43,13 @@ from icqf.workflow.new_answers import (
     require_model_columns,
 )
 from icqf.workflow.norms import percentile_notes, with_percentiles
+from icqf.workflow.options import ScoreColumns
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 ROWS_AT_A_TIME = 16384
 Begin = Callable[[], object] | None
+_USUAL = ScoreColumns()
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +67,7 @@ def score_file(
     *,
     norms: str | os.PathLike[str] | None = None,
     begin: Begin = None,
+    columns: ScoreColumns = _USUAL,
     **roles: Any,
 ) -> Scored:
     """Score the participants in a file with a model file.
@@ -77,12 +83,15 @@ def score_file(
         the norms are by.
     begin : callable, optional
         Called when the files have been read, before scoring.
+    columns : ScoreColumns
+        Intervals, visits and change.
 
     Returns
     -------
     Scored
-        Participants who answered nothing are included, with empty scores. For a battery, scores of the
-        meta-factors and of the instruments' factors.
+        Each score with its interval and information. Participants who answered nothing are included, with
+        empty scores; so are single scores about which the answers say next to nothing. For a battery, scores
+        of the meta-factors and of the instruments' factors, without intervals.
 
     Examples
     --------
@@ -93,12 +102,12 @@ def score_file(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
     ...     scored = score_file(f"{folder}/model.icqf", demo_paths().answers)
-    >>> scored.scores.shape
-    (600, 2)
+    >>> scored.scores.shape, list(scored.scores.columns[:4])
+    ((600, 8), ['factor1', 'factor1_low', 'factor1_high', 'factor1_information'])
     """
     frames = _Frames()
     files = files_for_model(answers, roles)
-    done = _score(model, files, lambda: nullcontext(frames.cleared()), begin, norms)
+    done = _score(model, files, lambda: nullcontext(frames.cleared()), begin, columns, norms)
     return Scored(pd.concat(frames.parts), done.notes, done.n_silent)
 
 
@@ -119,6 +128,7 @@ def write_scores(
     format: str | None = None,
     norms: str | os.PathLike[str] | None = None,
     begin: Begin = None,
+    columns: ScoreColumns = _USUAL,
     **roles: Any,
 ) -> ScoresWritten:
     """Score the participants in a file of any size with a model file, and write their scores.
@@ -136,6 +146,8 @@ def write_scores(
         By default, from the ending of `out`. CSV and Parquet are written in batches.
     begin : callable, optional
         Called when the first participants have been read, before scoring.
+    columns : ScoreColumns
+        Intervals, visits and change.
 
     Examples
     --------
@@ -148,8 +160,8 @@ def write_scores(
     ...     ICQF(2).fit(load_demo()).save(folder / "model.icqf")
     ...     done = write_scores(folder / "model.icqf", demo_paths().answers, folder / "scores.csv")
     ...     written = (folder / "scores.csv").read_text().splitlines()
-    >>> done.n_participants, written[0]
-    (600, 'child_id,factor1,factor2')
+    >>> done.n_participants, written[0].split(",")[:4]
+    (600, ['child_id', 'factor1', 'factor1_low', 'factor1_high'])
     """
 
     def opened() -> AbstractContextManager[Sink]:
@@ -159,7 +171,7 @@ def write_scores(
         out.truncate()
         return nullcontext(TableWriter(out, "csv", DECIMALS))
 
-    return _score(model, files_for_model(answers, roles), opened, begin, norms)
+    return _score(model, files_for_model(answers, roles), opened, begin, columns, norms)
 
 
 class Sink(Protocol):
@@ -196,31 +208,41 @@ def _score(
     files: StudyFiles,
     opened: Opened,
     begin: Begin,
-    norms: str | os.PathLike[str] | None = None,
+    columns: ScoreColumns,
+    norms: str | os.PathLike[str] | None,
 ) -> ScoresWritten:
     fitted = load_model(model)
+    if norms is not None and (columns.visit_column is not None or not isinstance(fitted, ICQF)):
+        raise parameter_error("norms", " is for one visit and the model of one questionnaire; leave it out.")
     if isinstance(fitted, ICQF):
         known = None if norms is None else Norms.load(norms).for_model(fitted)
         reader = ModelReader(fitted, files, entries_of(files), () if known is None else known.by)
-        return _score_in_parts(reader, opened, begin, known)
-    if norms is not None:
-        raise parameter_error("norms", " is for the model of one questionnaire; leave it out.")
-    score_all = _score_battery if isinstance(fitted, MetaICQF) else _score_visits
-    scored = score_all(fitted, files, begin)
+        if columns.visit_column is None:
+            return _score_in_parts(reader, opened, begin, columns, known)
+        scored = _score_course(reader, begin, columns)
+    elif columns.visit_column is not None:
+        raise parameter_error("visit_column", " applies to the model of one questionnaire; leave it out.")
+    else:
+        score_all = _score_battery if isinstance(fitted, MetaICQF) else _score_visits
+        scored = score_all(fitted, files, begin)
+        if columns.intervals:
+            scored = replace(scored, notes=(*scored.notes, _NONE_OF_THIS_KIND))
     with opened() as sink:
         sink.add(sink.rendered(scored.scores))
-    return ScoresWritten(len(scored.scores), scored.n_silent, scored.notes)
+    n = len(scored.scores) if columns.visit_column is None else scored.scores.index.nunique()
+    return ScoresWritten(n, scored.n_silent, scored.notes)
 
 
 def _score_in_parts(
-    reader: ModelReader, opened: Opened, begin: Begin, norms: Norms | None = None
+    reader: ModelReader, opened: Opened, begin: Begin, columns: ScoreColumns, norms: Norms | None
 ) -> ScoresWritten:
     """Score a file in batches if its format allows, else whole."""
     model = reader.model
     batches = in_batches(reader, batch_rows=ROWS_AT_A_TIME)
     if isinstance(batches, ModelledBatches):
         try:
-            done = _scored(reader, batches.questionnaires(), opened, begin, batches.stream.source, norms)
+            source = batches.stream.source
+            done = _scored(reader, batches.questionnaires(), opened, begin, source, columns, norms)
         except FaultyBatch as faulty:
             # Read whole, the table gives a better message: how many answers, and which visits differ.
             if not batches.fits_in_memory():
@@ -233,12 +255,58 @@ def _score_in_parts(
     ends = (min(start + ROWS_AT_A_TIME, whole.n_participants) for start in starts)
     parts = (whole.take(np.arange(start, end)) for start, end in zip(starts, ends, strict=True))
     try:
-        done = _scored(reader, parts, opened, begin, whole.source, norms)
+        done = _scored(reader, parts, opened, begin, whole.source, columns, norms)
     except FaultyBatch as faulty:
         own, _ = reader.apart(whole)
         model.confound_encoder_.transform(own.confounds, n_rows=whole.n_participants)  # a better message
         raise faulty.fault from None
     return replace(done, notes=(*reader.notes(whole.notes), *done.notes))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Scores of some participants, and how many have none, in total and of each factor."""
+
+    frame: pd.DataFrame
+    silent: int
+    unsaid: np.ndarray
+
+    @classmethod
+    def of(cls, model: ICQF, read: Questionnaire, columns: ScoreColumns) -> _Part:
+        names = model.get_feature_names_out()
+        if columns.intervals and model.score_distribution_ is not None:
+            return cls.of_intervals(model.score_intervals(read, level=columns.level))
+        scores = np.asarray(model.transform(read))
+        silent = int(np.isnan(scores[:, 0]).sum()) if scores.shape[1] else 0
+        return cls(pd.DataFrame(scores, read.answers.index, names), silent, np.zeros(len(names), dtype=int))
+
+    @classmethod
+    def of_intervals(cls, found: ScoreIntervals) -> _Part:
+        reasons = found.reasons.to_numpy()
+        nothing = (reasons == NOTHING_ANSWERED).all(axis=1)
+        return cls(found.table(), int(nothing.sum()), (reasons[~nothing] != "").sum(axis=0))
+
+
+def _interval_notes(model: ICQF, columns: ScoreColumns, unsaid: np.ndarray) -> tuple[str, ...]:
+    """Say how many scores are empty, or why there are no intervals."""
+    if not columns.intervals:
+        return ()
+    if model.score_distribution_ is None:
+        return (_NO_INTERVALS,)
+    if not unsaid.any():
+        return ()
+    counts = [f"{name}: {n}" for name, n in zip(model.factor_names_, unsaid, strict=True) if n]
+    empty = counted(int(unsaid.sum()), "score")
+    return (
+        f"{empty} left empty, because the answers given say next to nothing ({listed(counts, most=12)}).",
+    )
+
+
+_NONE_OF_THIS_KIND = "Scores of batteries and of models of repeated visits have no intervals yet."
+_NO_INTERVALS = (
+    "The scores have no intervals: the model was saved by an earlier icqf, fitted to fewer than "
+    f"{FEWEST} participants or on a cluster, or it is an average of models. Fit it again for intervals."
+)
 
 
 def _scored(
@@ -247,6 +315,7 @@ def _scored(
     opened: Opened,
     begin: Begin,
     source: str,
+    columns: ScoreColumns,
     norms: Norms | None,
 ) -> ScoresWritten:
     """Score participants in batches, in one thread per processor, into a sink."""
@@ -260,36 +329,121 @@ def _scored(
     if begin is not None:
         begin()
     model = reader.model
+    if columns.intervals and model.score_distribution_ is not None:
+        score_table(model)  # before threads need it
     names, encoder = model.get_feature_names_out(), model.confound_encoder_
     without: Counter[str] = Counter()  # reasons for no percentiles
     n_participants = n_silent = 0
+    unsaid = np.zeros(len(model.factor_names_), dtype=int)
     doubtful: list[pd.DataFrame] = []  # confounds outside the range of the fit
     with opened() as sink:
 
-        def work(read: Questionnaire) -> tuple[Any, int, int, pd.DataFrame | None, Counter[str]]:
+        def work(read: Questionnaire) -> tuple[Any, int, _Part, pd.DataFrame | None, Counter[str]]:
             read, covariates = reader.apart(read)
             try:
-                scores = np.asarray(model.transform(read))
+                part = _Part.of(model, read, columns)
             except InputError as fault:
                 rows = read.file_rows
                 raise FaultyBatch(fault, after=None if rows is None else int(rows[-1])) from fault
-            silent = int(np.isnan(scores[:, 0]).sum()) if scores.shape[1] else 0
-            frame = pd.DataFrame(scores, index=read.answers.index, columns=names)
-            reasons: Counter[str] = Counter()
+            frame, reasons = part.frame, Counter[str]()
             if norms is not None:
-                frame, reasons = with_percentiles(frame, norms, covariates)
+                added, reasons = with_percentiles(frame[list(names)], norms, covariates)
+                frame = pd.concat([frame, added.iloc[:, len(names) :]], axis=1)
             confounds = read.confounds
             outside = None if confounds is None else confounds[encoder.outside(confounds)]
-            return sink.rendered(frame), len(scores), silent, outside, reasons
+            return sink.rendered(frame), len(frame), replace(part, frame=frame[:0]), outside, reasons
 
-        for part, n, silent, outside, reasons in _in_threads(work, chain(first, questionnaires)):
-            sink.add(part)
-            n_participants, n_silent = n_participants + n, n_silent + silent
+        for rendered, n, part, outside, reasons in _in_threads(work, chain(first, questionnaires)):
+            sink.add(rendered)
+            n_participants, n_silent = n_participants + n, n_silent + part.silent
+            unsaid = unsaid + part.unsaid
             doubtful += [] if outside is None or outside.empty else [outside]
             without += reasons
     if doubtful:
         encoder.transform(pd.concat(doubtful))  # warns once for all participants
-    return ScoresWritten(n_participants, n_silent, () if norms is None else percentile_notes(norms, without))
+    notes = _interval_notes(model, columns, unsaid)
+    notes += () if norms is None else percentile_notes(norms, without)
+    return ScoresWritten(n_participants, n_silent, notes)
+
+
+# --- visits -----------------------------------------------------------------------------------------------
+
+
+def _score_course(reader: ModelReader, begin: Begin, columns: ScoreColumns) -> Scored:
+    """Score every visit with the model of one questionnaire, and the change since a participant's first."""
+    model, name = reader.model, str(columns.visit_column)
+    score_table(model)
+    table = read_answers(reader.files, [model.codebook_.id])
+    require_column(table, name, "the visit")
+    values = table.frame[name].dropna()
+    numbers = pd.to_numeric(values, errors="coerce")
+    order = numbers.sort_values().index if numbers.notna().all() else values.index
+    visits = list(dict.fromkeys(str(value) for value in values.loc[order]))
+    notes: list[tuple[str, ...]] = []
+    found: list[ScoreIntervals] = []
+    for visit in visits:
+        files = replace(reader.files, visit=(*reader.files.visit, (name, visit)))
+        own = replace(reader, files=files)
+        read = own.whole(table)
+        notes.append(tuple(note for note in own.notes(read.notes) if not note.startswith("Kept ")))
+        found.append(model.score_intervals(read, level=columns.level))
+    if begin is not None:
+        begin()
+    changes = _changes(found) if columns.change else [None] * len(found)
+    parts, frames = [], []
+    for visit, each, change in zip(visits, found, changes, strict=True):
+        part = _Part.of_intervals(each)
+        frame = part.frame if columns.intervals else each.scores
+        if change is not None:
+            frame = pd.concat([frame, _wide(change, each.scores)], axis=1)
+        frame.insert(0, name, visit)
+        parts.append(part)
+        frames.append(frame)
+    scores = pd.concat(frames)
+    first_seen = {key: at for at, key in reversed([*enumerate(scores.index)])}
+    places = scores.index.map(first_seen)
+    scores = scores.iloc[np.argsort(places, kind="stable")]
+    said = [f"Visits, in this order: {listed(visits, most=12)}.", *join_notes(notes)]
+    said += _interval_notes(model, columns, np.sum([part.unsaid for part in parts], axis=0))
+    said += _change_notes([change for change in changes if change is not None])
+    return Scored(scores, tuple(said), sum(part.silent for part in parts))
+
+
+def _changes(found: list[ScoreIntervals]) -> list[pd.DataFrame | None]:
+    """The change at each visit since the first one of each participant; None where there is none."""
+    first: dict[Any, int] = {}
+    changes: list[pd.DataFrame | None] = []
+    for at, visit in enumerate(found):
+        parts = []
+        for earlier in range(at):
+            ids = [key for key in visit.scores.index if first.get(key) == earlier]
+            if ids:
+                parts.append(reliable_change(found[earlier].rows(ids), visit.rows(ids)))
+        changes.append(pd.concat(parts) if parts else None)
+        first |= {key: at for key in visit.scores.index if key not in first}
+    return changes
+
+
+def _wide(change: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """One row per participant, with the columns mood_change, mood_change_low and so on."""
+    named = change.rename(columns={"difference": ""}).add_prefix("_change_")
+    named.columns = [str(name).rstrip("_") for name in named.columns]
+    wide = {
+        f"{factor}{name}": named[name].xs(factor, level=1).reindex(scores.index)
+        for factor in scores.columns
+        for name in named.columns
+    }
+    return pd.DataFrame(wide, index=scores.index)
+
+
+def _change_notes(changes: list[pd.DataFrame]) -> list[str]:
+    """Say how many have changed reliably, and how many would by chance."""
+    if not changes:
+        return []
+    every = pd.concat(changes)["p_value"].dropna().groupby(level=1, sort=False)
+    counts = [f"{name}: {int((p < RELIABLE).sum())} of {len(p)}" for name, p in every]
+    chance = f"by chance, about {RELIABLE:.0%} of unchanged scores"
+    return [f"Reliable change since the first visit (p < {RELIABLE}; {chance}): {', '.join(counts)}."]
 
 
 def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator[Done]:

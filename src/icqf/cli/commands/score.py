@@ -26,7 +26,8 @@ Examples:
   icqf score results/model.icqf new.csv --out scores.csv
   icqf score results/model.icqf new.sav > scores.csv
   icqf score results/model.icqf new.csv --norms norms/norms.icqf-norms --out scores.csv
-  icqf score results/model.icqf cohort.parquet --out scores.parquet""",
+  icqf score results/model.icqf cohort.parquet --out scores.parquet
+  icqf score results/model.icqf visits.csv --visit-column time --change --out change.csv""",
 )
 @settings(ScoreOptions)
 @click.option("--out", type=FILE, help="Table to write.  [default: CSV on standard output]")
@@ -38,6 +39,14 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
 
     The table needs the model's items and confounds, under the same names. Ranges, directions and missing
     codes are those of the fit. Participants who answered nothing are included, with empty scores.
+
+    Each score (mood) comes with its 90 % interval (mood_low, mood_high) and its information
+    (mood_information): the reliability for the answers given, from 0 to 1. A score about which the answers
+    say next to nothing is left empty.
+
+    With --visit-column, ANSWERS has several rows per participant, and so have the scores. With --change, each
+    is followed by the change since the participant's first visit: the difference (mood_change), its interval
+    (_low, _high), the probability of a change, and a p-value, which is below 0.05 for a reliable change.
 
     CSV, Parquet and Arrow files may be of any size: they are read, scored and written in batches. A folder of
     Parquet files with the same columns is treated as one table.
@@ -61,8 +70,8 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
 
     with TemporaryFile() as spool:
         place = spool if out is None else out
-        how: dict[str, Any] = {"format": form, "norms": options.norms, "begin": begin}
-        done = write_scores(options.model, options.files, place, **how)
+        how: dict[str, Any] = {"format": form, "norms": options.norms, "columns": options.columns}
+        done = write_scores(options.model, options.files, place, begin=begin, **how)
         say(done.notes, quiet=quiet)
         if out is None:
             spool.seek(0)

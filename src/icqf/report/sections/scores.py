@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from icqf.analyses import describe_scores
+from icqf.models.score_table import score_table
 from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Block, Cell, Column, Grid, Group, Histogram
@@ -27,6 +28,7 @@ def scores(report: Report) -> list[Block]:
             Cell(drawing=Histogram(factor.histogram)),
             *(words.number(value) for value in (factor.mean, factor.median, factor.sd)),
             *(words.percent(value) for value in (factor.none, factor.present, factor.high)),
+            *([] if factor.reliability is None else [words.number(factor.reliability)]),
         ]
         for factor in values.factors
     ]
@@ -35,6 +37,7 @@ def scores(report: Report) -> list[Block]:
         [
             *("Factor", Column("Scores above 0", drawn=True), "Mean", "Median", "SD", "At 0"),
             *(f"{values.threshold:g} or more", f"{values.top / 2:g} or more"),
+            *(["Reliability"] if values.factors[0].reliability is not None else []),
         ],
         rows,
         kind="spread",
@@ -73,6 +76,9 @@ def score_values(analysis: Analysis, names: Sequence[str]) -> Values:
     tables = describe_scores(analysis.scores, top=top)
     counts = tables.n_present
     median = counts.loc[counts["n"].cumsum() * 2 >= tables.n_scored, "factors"].iloc[0]
+    model = analysis.model
+    known = model.score_distribution_ is not None
+    reliability = score_table(model).information[:, -1].tolist() if known else [None] * len(names)
     return Values(
         threshold=tables.threshold,
         top=top,
@@ -82,8 +88,9 @@ def score_values(analysis: Analysis, names: Sequence[str]) -> Values:
                 name=name,
                 **{str(measure): float(value) for measure, value in row.items()},
                 histogram=pooled(tables.histograms[key].to_numpy(), limit),
+                reliability=reliable,
             )
-            for name, (key, row) in zip(names, tables.factors.iterrows(), strict=True)
+            for name, (key, row), reliable in zip(names, tables.factors.iterrows(), reliability, strict=True)
         ),
         n_present=tuple(
             bar_of(number, n, tables.n_scored, limit=limit)
@@ -125,6 +132,14 @@ def score_words(values: Values) -> list[str]:
         "added in full to the expected answers."
     ]
     k = len(values.factors)
+    known = [factor.reliability for factor in values.factors if factor.reliability is not None]
+    if known:
+        least, most = words.number(min(known)), words.number(max(known))
+        spread = least if least == most else f"{least} to {most}"
+        sentences.append(
+            f"The reliability of the scores of complete answers is {spread}: the share of their variance "
+            "that is not error. `icqf score` gives each score an interval."
+        )
     if k == 1:
         return sentences
     common = max(values.factors, key=lambda factor: factor.present)
