@@ -95,7 +95,7 @@ def test_nothing_is_said_where_the_codebook_says_it_all(run, files, fit):
 
 def test_auto_says_when_there_is_none(fit, files):
     _, said = fit("--codebook", files / "items.csv", "--reverse", "auto")
-    assert "Note: No item runs against the others; none was reversed." in said
+    assert "Note: No item clearly runs against the others; none was reversed." in said
 
 
 def test_an_item_that_is_not_there(run, files, tmp_path):

@@ -79,7 +79,8 @@ def test_the_papers_settings_are_used_and_named(run, files, tmp_path):
     assert "relative change of the objective below 0.001" in page and "starts (non-negative" not in page
     config = tmp_path / "paper" / "config.toml"
     assert tomllib.loads(config.read_text())["paper"] is True
-    refused = run("fit", files / "answers.csv", "--paper", "--tol", 0.01, "--out", tmp_path / "no")
+    read = (files / "answers.csv", "--codebook", files / "items.csv")
+    refused = run("fit", *read, "--paper", "--tol", 0.01, "--out", tmp_path / "no")
     assert refused.exit_code != 0 and "--tol 0.01 contradicts the paper, which has 0.001" in refused.stderr
 
 

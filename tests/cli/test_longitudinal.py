@@ -76,6 +76,20 @@ def test_everything_is_written_and_said(fitted, visits):
     assert str(visits.parent) not in json.dumps(account) and "P0001" not in page + json.dumps(account)
 
 
+def test_means_of_other_people_are_not_called_change(run, fitted, visits, tmp_path):
+    counts = pd.read_csv(visits)["age"].value_counts().sort_index()
+    page = (fitted[0] / "report.md").read_text(encoding="utf-8")
+    assert f"| participants | {' | '.join(map(str, counts))} |" in page
+    frame = pd.read_csv(visits)
+    few = frame[(frame["age"] < 2) | (frame["participant"] < "P0081")]
+    few.to_csv(tmp_path / "few.csv", index=False)
+    words = ("--codebook", visits.with_name("items.csv"), *QUICK, "--bootstrap", 0, "--permutations", 0)
+    result = run("longitudinal", tmp_path / "few.csv", *words, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "a mean may differ because other people were seen" in page
+
+
 def test_the_model_scores_visits_as_the_fit_did_and_any_subset(run, fitted, visits, tmp_path):
     out, _ = fitted
     scored = run("score", out / "model.icqf", visits)

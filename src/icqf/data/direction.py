@@ -577,7 +577,7 @@ def with_reversed(draft: Draft, wanted: Sequence[str]) -> Draft:
                 remedy=Advice("Name the items to reverse with {reverse}, or declare them with {codebook}."),
             )
         found = find_reversed(draft, resamples=0).looks_reversed
-        note = Note("none-reversed", "No item runs against the others; none was reversed.")
+        note = Note("none-reversed", "No item clearly runs against the others; none was reversed.")
         if found:
             text = f"Reversed because they run against the others: {listed(found, most=MOST_NAMED)}."
             note = Note(REVERSED, text)

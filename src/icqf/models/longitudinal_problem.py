@@ -29,7 +29,7 @@ from icqf.data.visits import (
     numbers_of,
 )
 from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean, listed
-from icqf.models.statement import CellCounts, Learned, Source, StatedProblem
+from icqf.models.statement import CellCounts, Learned, Source, StatedProblem, dropped_rows
 from icqf.screening.missing_codes import number
 
 if TYPE_CHECKING:
@@ -457,12 +457,7 @@ class Visits(Source):
         refuse_few_answers(gone[None], self.items, limit=limit)
 
     def drop_emptied(self, number: int) -> Array | None:
-        if not number:
-            return None
-        emptied = ~np.asarray(self.observations.observed.any(axis=1))
-        self.observations = self.observations.take(np.flatnonzero(~emptied))
-        self.given = None if self.given is None else self.given[~emptied]
-        return emptied
+        return dropped_rows(self) if number else None
 
     def statement(self, stated: StatedProblem) -> VisitStatement:
         """The statement of a longitudinal fit, with a warning about items that nobody answered in a bin."""

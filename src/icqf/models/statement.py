@@ -255,6 +255,14 @@ def members_of(design: Array, categories: list[int]) -> Array:
     return np.vstack([design[categories], np.ones((1, design.shape[1]))]).T
 
 
+def dropped_rows(source: Source) -> Array:
+    """Drop the rows without answers of a source in memory; returns which ones they are."""
+    emptied = ~np.asarray(source.observations.observed.any(axis=1))
+    source.observations = source.observations.take(np.flatnonzero(~emptied))
+    source.given = None if source.given is None else source.given[~emptied]
+    return emptied
+
+
 class Memory(Source):
     """A table, an array or a questionnaire in memory."""
 
@@ -284,12 +292,7 @@ class Memory(Source):
         self.given = None if self.given is None else self.given[kept]
 
     def drop_emptied(self, number: int) -> Array | None:
-        if not number:
-            return None
-        emptied = ~np.asarray(self.observations.observed.any(axis=1))
-        self.observations = self.observations.take(np.flatnonzero(~emptied))
-        self.given = None if self.given is None else self.given[~emptied]
-        return emptied
+        return dropped_rows(self) if number else None
 
 
 class NewAnswers(Memory):

@@ -184,8 +184,8 @@ def _scores_section(fit: VisitsFit) -> Section:
     model = fit.model
     comparable = bool(model.same_factors_["same"].all())
     text = (
-        "Every participant has scores at every visit, from 0 to 1 (scores.csv, one row per participant and "
-        "visit)."
+        "Every participant has scores, from 0 to 1, at every visit that took place (scores.csv, one row per "
+        "participant and visit)."
     )
     if not comparable:
         return Section(
@@ -201,11 +201,18 @@ def _scores_section(fit: VisitsFit) -> Section:
         "Scores at each visit: mean, and the middle half of the participants (bar)",
     )
     head = ["Factor", *(str(label) for label in model.bins_.labels)]
+    seen = table.drop_duplicates("bin")["n"].tolist()
     rows = [
         [str(factor), *(f"{mean:.2f} ({sd:.2f})" for mean, sd in zip(own["mean"], own["sd"], strict=True))]
         for factor, own in table.groupby("factor", sort=False)
     ]
+    rows.append(["participants", *map(str, seen)])
     parts: list[Block] = [text, figure, Grid("Mean score (standard deviation) by visit", head, rows)]
+    if min(seen) < 0.9 * max(seen):
+        parts.append(
+            "Some visits have fewer participants than others: a mean may differ because other people were "
+            "seen, not because anyone changed. Compare the same participants (scores.csv)."
+        )
     if model.smoothness != CONSTANT:
         parts.append("Loadings differ between visits: compare scores of different visits with caution.")
     return Section("Scores over the visits", parts)
