@@ -24,7 +24,7 @@ from icqf.analyses.short_forms import COVERED, reduced_model
 from icqf.core.penalties import Penalty
 from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Questionnaire
-from icqf.data.settings import PENALTIES, check_parameter
+from icqf.data.settings import ADAPTIVE_WIDTH, PENALTIES, check_parameter
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, did_you_mean
 from icqf.models.base import FittedModel
@@ -34,7 +34,6 @@ from icqf.models.statement import NewAnswers, state
 
 Array = NDArray[Any]
 N_SIMULATED = 2048
-WIDTH = 0.3  # of scores between 0 and 1
 LEAST_GAIN = 0.01  # by which a further question must be expected to narrow the intervals, all together
 _CARELESS = 0.01  # share of answers that have nothing to do with the factors
 _SWEEPS, _MOST_SWEEPS, _SETTLED = 20, 400, 1e-10
@@ -352,7 +351,7 @@ class _Session:
 
 
 def adaptive_form(
-    model: FittedModel, items: str | Iterable[str] = "*", *, width: float = WIDTH
+    model: FittedModel, items: str | Iterable[str] = "*", *, width: float = ADAPTIVE_WIDTH
 ) -> AdaptiveForm:
     """Make a form that asks item by item and stops when every interval is narrow enough.
 

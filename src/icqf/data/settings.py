@@ -107,6 +107,8 @@ class Flag:
 
 Kind = Number | OneOf | Flag
 
+ADAPTIVE_WIDTH = 0.3  # of intervals of scores between 0 and 1, at which an adaptive form stops asking
+
 PARAMETERS: dict[str, Kind] = {
     "n_components": Number(least=1, whole=True, or_else=(None,)),
     "beta": Number(least=0.0, most=LARGEST),
@@ -138,6 +140,7 @@ PARAMETERS: dict[str, Kind] = {
     "max_items": Number(least=1, whole=True),
     "correlation": Number(above=0.0, most=1.0),
     "width": Number(above=0.0, most=LARGEST),
+    "adaptive_width": Number(above=0.0, most=LARGEST),
     "minutes": Number(above=0.0, most=1e6),
     "max_minutes": Number(above=0.0, most=1e6),
     "thorough": Flag(),

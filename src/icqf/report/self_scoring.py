@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -10,20 +11,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
+from icqf.analyses.adaptive_forms import LEAST_GAIN
+from icqf.analyses.short_forms import COVERED
 from icqf.data.questionnaire import Item
+from icqf.errors import InputError
 from icqf.models.persistence import described
 from icqf.plotting.style import factor_names
 from icqf.report.renderers.html import environment, file_of
 from icqf.screening.missing_codes import number
 
 if TYPE_CHECKING:
+    from icqf.analyses.adaptive_forms import AdaptiveForm, Rounded
     from icqf.analyses.short_forms import ShortForm
     from icqf.models.base import FittedModel
 
 MOST_TICKS = 11  # answers to choose from; in a wider range the answer is typed in
 
 
-def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterable[Item] = ()) -> str:
+def scoring_page(
+    form: ShortForm,
+    *,
+    title: str = "Questionnaire",
+    items: Iterable[Item] = (),
+    adaptive: AdaptiveForm | None = None,
+) -> str:
     """Return a page on which a short form is filled in and scored as by ``icqf score``.
 
     It needs nothing else, and sends and stores nothing: its content security policy forbids any connection.
@@ -36,6 +47,9 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterab
         Heading of the page.
     items : iterable of Item
         Wordings, labels and directions that replace the model's.
+    adaptive : AdaptiveForm, optional
+        From `icqf.analyses.adaptive_form`, of the same items: the page can then also ask one question at a
+        time, and stop when the intervals are narrow enough.
 
     Examples
     --------
@@ -50,6 +64,8 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterab
     (True, 5)
     """
     model = form.model
+    if adaptive is not None and adaptive.items != form.items:
+        raise InputError("The adaptive form has other items than the short form; make it with form.items.")
     known = described(model, model.codebook_).items or tuple(
         Item(str(name), min=low, max=high) for name, low, high in model.item_range_.itertuples()
     )
@@ -67,8 +83,11 @@ def scoring_page(form: ShortForm, *, title: str = "Questionnaire", items: Iterab
             for name, values in zip(names, form.factors.iloc[:, 1:].to_numpy(), strict=True)
         ],
         style=Markup(file_of(templates, "style.css")),
-        script=Markup(file_of(templates, "form.js")),
-        data=Markup(_json(_scoring(form, questions))),
+        adaptive=adaptive,
+        script=Markup(
+            (file_of(templates, "adaptive.js") if adaptive else "") + file_of(templates, "form.js")
+        ),
+        data=Markup(_json(_scoring(form, questions) | {"adaptive": adaptive and _asking(adaptive)})),
     )
 
 
@@ -144,6 +163,35 @@ def _scoring(form: ShortForm, items: Sequence[Item]) -> dict[str, Any]:
         "knots": [part["score"].tolist() for part in by_factor],
         "below": [part["low"].tolist() for part in by_factor],
         "above": [part["high"].tolist() for part in by_factor],
+    }
+
+
+def _asking(form: AdaptiveForm) -> dict[str, Any]:
+    """The numbers that `AdaptiveForm` uses."""
+    loadings, offsets = form.loadings
+    simulated = {"scores": form.scores, "others": form.others, "residuals": form.residuals}
+    return {
+        "width": form.width,
+        "least": LEAST_GAIN,
+        "covered": COVERED,
+        "beta": form.penalty.beta,
+        "loadings": loadings.tolist(),
+        "offsets": offsets.tolist(),
+        "pulls": form.pulls.tolist(),
+        "gains": form.gains.tolist(),
+        "gram": form.gram.tolist(),
+        "chances": [table.tolist() for table in form.chances],
+    } | {name: _rounded(each) for name, each in simulated.items()}
+
+
+def _rounded(numbers: Rounded) -> dict[str, Any]:
+    """Whole numbers as text, the lower byte first."""
+    values = numbers.values.astype(numbers.values.dtype.newbyteorder("<"))
+    return {
+        "low": numbers.low.tolist(),
+        "step": numbers.step.tolist(),
+        "size": values.itemsize,
+        "bytes": b64encode(values.tobytes()).decode("ascii"),
     }
 
 

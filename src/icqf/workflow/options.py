@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 from icqf.data.settings import (
+    ADAPTIVE_WIDTH,
     BETAS,
     FACTORIZATIONS,
     PARAMETERS,
@@ -637,6 +638,9 @@ class ShortFormOptions(ModelledOptions):
         StudyFiles, "groups", help="Column of families or sites, which are held out together.", label=""
     )
     title: str = option("Questionnaire", "Heading of the page to fill in.", take=one_text)
+    adaptive_width: float = option(
+        ADAPTIVE_WIDTH, "Width of every interval at which the page stops, if it asks one question at a time."
+    )
     seed: int = option(0, "Seed of the folds and simulated participants.")
 
 

@@ -12,9 +12,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from icqf.analyses.adaptive_forms import adaptive_form
 from icqf.analyses.short_forms import ShortForm, shortform
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item
+from icqf.data.settings import ADAPTIVE_WIDTH, check_parameter
 from icqf.engines.parallel import Progress
 from icqf.errors import InputError
 from icqf.io.codebook import format_codebook
@@ -44,12 +46,15 @@ def write_short_form(
     options: Mapping[str, Any],
     started: datetime | None = None,
     title: str = "Questionnaire",
+    adaptive_width: float = ADAPTIVE_WIDTH,
     force: bool = False,
 ) -> list[str]:
     """Write a short form: its codebook, a model that scores it, tables, a figure and a page to fill in.
 
-    For a battery, no page is written.
+    The page can also ask one question at a time, and stop when every interval is at most `adaptive_width`
+    wide, if the model knows how its scores are distributed. For a battery, no page is written.
     """
+    check_parameter("adaptive_width", adaptive_width)
     battery = isinstance(read.questionnaire, Battery)
 
     def write(place: Path) -> None:
@@ -60,7 +65,9 @@ def write_short_form(
         else:
             known = str(read.questionnaire.answers.index.name or "")
             form.model.save(place / "model.icqf", items=items, id=known)
-            page = scoring_page(form, title=title, items=items)
+            distributed = read.model.score_distribution_ is not None
+            adaptive = adaptive_form(read.model, form.items, width=adaptive_width) if distributed else None
+            page = scoring_page(form, title=title, items=items, adaptive=adaptive)
             (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
         write_table(form.curve, place / "curve.csv", decimals=DECIMALS)
         write_table(form.factors, place / "factors.csv", decimals=DECIMALS)

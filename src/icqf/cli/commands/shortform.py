@@ -33,7 +33,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
 
     Writes the items as a codebook, a model that scores them, the correlation with the full form by length and
     the reliability by factor (cross-validated), and a page that can be filled in and scored offline in any
-    browser.
+    browser. The page shows all questions, or asks one at a time and only as many as needed.
 
     With the model of a battery (icqf meta), ANSWERS is a folder with files of its instruments, or a table
     with their items; items are chosen across instruments, named "instrument: item", and no page is written.
@@ -53,6 +53,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
         say(read.notes, quiet=quiet)
         form = shorten_study(read, callback=meter, **parameters)
         about: dict[str, Any] = {"options": options.shareable(), "started": started, "title": options.title}
+        about["adaptive_width"] = options.adaptive_width
         written = write_short_form(form, out, read=read, force=force, **about)
     if quiet:
         return

@@ -37,72 +37,76 @@
     return columns;
   }
 
-  // min ½wᵀHw − pᵀw + penalty over 0 ≤ w ≤ top with every reconstructed answer inside its range: coordinate
-  // descent, with a multiplier for each answer at its upper bound (augmented Lagrangian).
+  const top = known.top === null ? Infinity : known.top;
+
+  // min ½wᵀHw − pᵀw + penalty over 0 ≤ w ≤ top by coordinate descent, in place; `bound` adds to slope and curvature.
+  function descend(H, p, w, beta, bound) {
+    const k = w.length;
+    const linear = known.penalty === "l1" ? beta : 0;
+    for (let sweep = 0; sweep < 20000; sweep += 1) {
+      let ridge = known.penalty === "l2" ? beta : 0;
+      if (known.penalty === "l21") {
+        let square = 0;
+        for (let r = 0; r < k; r += 1) square += w[r] * w[r];
+        ridge = beta / Math.max(Math.sqrt(square), 1e-9);
+      }
+      let most = 0;
+      for (let r = 0; r < k; r += 1) {
+        let slope = linear + ridge * w[r] - p[r];
+        for (let s = 0; s < k; s += 1) slope += H[r][s] * w[s];
+        let curvature = H[r][r] + ridge;
+        if (bound) { slope += bound.slope(r); curvature += bound.curvature(r); }
+        const next = Math.min(Math.max(w[r] - slope / Math.max(curvature, 1e-12), 0), top);
+        const step = next - w[r];
+        w[r] = next;
+        if (bound && step !== 0) bound.moved(r, step);
+        most = Math.max(most, Math.abs(step));
+      }
+      if (most < 1e-12) break;
+    }
+  }
+
+  function minimise(H, p, w, beta) {
+    if (known.penalty === "l21") {
+      const pull = [...p].map((value) => Math.max(value, 0));
+      const length = Math.sqrt(dot(pull, pull));
+      if (length <= beta) { w.fill(0); return; }
+      const way = pull.map((value) => value / length);
+      const bend = Math.max(dot(way, H.map((row) => dot(row, way))), 1e-12);
+      way.forEach((value, r) => { w[r] = Math.min((value * (length - beta)) / bend, top); });
+    }
+    descend(H, p, w, beta, null);
+  }
+
+  // The scores, with every reconstructed answer inside its range: a multiplier for each answer at its upper bound
+  // (augmented Lagrangian).
   function solve(given, columns) {
     const Q = known.loadings;
-    const k = Q.length;
     const offset = given.map((_, j) => sum(columns.map((value, c) => value * known.offsets[c][j])));
     const asked = [...given.keys()].filter((j) => given[j] !== null);
     const H = Q.map((a) => Q.map((b) => sum(asked.map((j) => a[j] * b[j]))));
     const p = Q.map((a) => sum(asked.map((j) => a[j] * (given[j] - offset[j]))));
-    const top = known.top === null ? Infinity : known.top;
     const room = known.room === null ? null : known.room.map((highest, j) => Math.max(highest - offset[j], 0));
-    const grouped = known.penalty === "l21";
-    const linear = known.penalty === "l1" ? known.beta : 0;
-    const w = new Array(k).fill(0);
-    const R = given.map(() => 0);
+    const w = new Array(Q.length).fill(0);
+    minimise(H, p, w, known.beta);
+    const R = given.map((_, j) => sum(w.map((value, r) => value * Q[r][j])));
+    if (room === null || !R.some((value, j) => value > room[j])) return w;
     const multiplier = given.map(() => 0);
-    const stiff = Q.map((a) => sum(a.map((value) => value * value)));
-    let sigma = 0;
-
-    if (grouped) {
-      const pull = p.map((value) => Math.max(value, 0));
-      const length = Math.sqrt(dot(pull, pull));
-      if (length <= known.beta) return w;
-      const way = pull.map((value) => value / length);
-      const bend = Math.max(dot(way, H.map((row) => dot(row, way))), 1e-12);
-      way.forEach((value, r) => { w[r] = Math.min((value * (length - known.beta)) / bend, top); });
-      R.forEach((_, j) => { R[j] = sum(w.map((value, r) => value * Q[r][j])); });
-    }
-    const ridge = () => {
-      if (grouped) return known.beta / Math.max(Math.sqrt(dot(w, w)), 1e-9);
-      return known.penalty === "l2" ? known.beta : 0;
+    const stiff = Q.map((a) => dot(a, a));
+    const bound = {
+      slope: (r) => sum(R.map((value, j) => Q[r][j] * Math.max(0, multiplier[j] + value - room[j]))),
+      curvature: (r) => stiff[r],
+      moved: (r, step) => R.forEach((_, j) => { R[j] += step * Q[r][j]; }),
     };
-    function descend() {
-      for (let sweep = 0; sweep < 20000; sweep += 1) {
-        const bent = ridge();
-        let most = 0;
-        for (let r = 0; r < k; r += 1) {
-          let gradient = dot(H[r], w) - p[r] + linear + bent * w[r];
-          if (sigma > 0) {
-            gradient += sum(R.map((value, j) => Q[r][j] * Math.max(0, multiplier[j] + sigma * (value - room[j]))));
-          }
-          const curvature = Math.max(H[r][r] + bent + sigma * stiff[r], 1e-12);
-          const next = Math.min(Math.max(w[r] - gradient / curvature, 0), top);
-          const step = next - w[r];
-          if (step !== 0) {
-            w[r] = next;
-            R.forEach((_, j) => { R[j] += step * Q[r][j]; });
-          }
-          most = Math.max(most, Math.abs(step));
-        }
-        if (most < 1e-12) break;
-      }
-    }
-    descend();
-    if (room !== null && R.some((value, j) => value > room[j])) {
-      sigma = 1;
-      for (let round = 0; round < 2000; round += 1) {
-        descend();
-        let most = 0;
-        R.forEach((value, j) => {
-          const next = Math.max(0, multiplier[j] + sigma * (value - room[j]));
-          most = Math.max(most, Math.abs(next - multiplier[j]));
-          multiplier[j] = next;
-        });
-        if (most < 1e-9) break;
-      }
+    for (let round = 0; round < 2000; round += 1) {
+      descend(H, p, w, known.beta, bound);
+      let most = 0;
+      R.forEach((value, j) => {
+        const next = Math.max(0, multiplier[j] + value - room[j]);
+        most = Math.max(most, Math.abs(next - multiplier[j]));
+        multiplier[j] = next;
+      });
+      if (most < 1e-9) break;
     }
     return w;
   }
@@ -120,36 +124,174 @@
     found("profile").hidden = !shown;
   }
 
+  // One row per factor; an interval is null if there is none.
+  function draw(scores, intervals) {
+    const highest = known.top === null ? Math.max(1, ...scores, ...intervals.flatMap((ends) => ends || [])) : known.top;
+    [...found("profile").tBodies[0].rows].forEach((row, r) => {
+      const [score, ends] = [scores[r], intervals[r]];
+      const [low, high] = ends || [0, 0];
+      row.dataset.score = score.toFixed(6);
+      row.dataset.interval = ends === null ? "" : `${low.toFixed(6)} ${high.toFixed(6)}`;
+      row.cells[2].textContent = score.toFixed(2);
+      row.cells[3].textContent = ends === null ? "–" : `${low.toFixed(2)}–${high.toFixed(2)}`;
+      const [bar, line] = row.querySelectorAll(".bar i, .bar b");
+      bar.style.width = `${(100 * score) / highest}%`;
+      line.hidden = ends === null;
+      line.style.left = `${(100 * low) / highest}%`;
+      line.style.width = `${(100 * (high - low)) / highest}%`;
+    });
+  }
+
+  const NOT_YET = "Fill in the fields at the top of the page to see the profile.";
+
   function show() {
     const given = answers();
     const number = given.filter((answer) => answer !== null).length;
     const columns = design();
     if (number === 0) return say("No question is answered yet.", false);
-    if (columns === null) return say("Fill in the fields at the top of the page to see the profile.", false);
+    if (columns === null) return say(NOT_YET, false);
     const left = given.length - number;
     const solved = solve(given, columns);
-    const highest = known.top === null ? Math.max(1, ...solved) : known.top;
-    [...found("profile").tBodies[0].rows].forEach((row, r) => {
-      const score = solved[known.place[r]];
-      const low = Math.max(score + between(score, known.knots[r], known.below[r]), 0);
-      const high = Math.min(score + between(score, known.knots[r], known.above[r]), highest);
-      row.dataset.score = score.toFixed(6);
-      row.cells[2].textContent = score.toFixed(2);
-      row.cells[3].textContent = left === 0 ? `${low.toFixed(2)}–${high.toFixed(2)}` : "–";
-      const [bar, line] = row.querySelectorAll(".bar i, .bar b");
-      bar.style.width = `${(100 * score) / highest}%`;
-      line.hidden = left > 0;
-      line.style.left = `${(100 * low) / highest}%`;
-      line.style.width = `${(100 * (high - low)) / highest}%`;
-    });
+    const scores = known.place.map((at) => solved[at]);
+    const highest = known.top === null ? Math.max(1, ...scores) : known.top;
+    draw(scores, scores.map((score, r) => {
+      if (left > 0) return null;
+      const [low, high] = [known.below, known.above].map((ends) => score + between(score, known.knots[r], ends[r]));
+      return [Math.max(low, 0), Math.min(high, highest)];
+    }));
     const all = `All ${given.length} questions are answered.`;
     const some = `${number} of ${given.length} questions are answered; the profile is based on these. Intervals are shown once all are answered.`;
     return say(left === 0 ? all : some, true);
   }
 
-  form.addEventListener("input", show);
-  form.addEventListener("reset", () => setTimeout(show));
+  // One question at a time. `asked` are the questions put so far, in their order; the last one is on the page unless
+  // asking has ended.
+  const questions = [...form.querySelectorAll(".ask")];
+  let asked = [];
+  let ended = true;
+  let update = show;
+  const count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
+
+  function stepwise() {
+    const state = adaptiveForm(known.adaptive, top, minimise);
+    const shares = () => answers().map((value, j) => {
+      const { low, high } = known.items[j];
+      return value === null ? null : value / (known.scale[j] * (high - low));
+    });
+    const only = (items) => shares().map((value, j) => (items.includes(j) ? value : null));
+    const width = () => Math.max(Number(found("width").value) || known.adaptive.width, 0.01);
+
+    function put(focus) {
+      const now = ended ? null : asked[asked.length - 1];
+      questions.forEach((question, j) => {
+        question.classList.toggle("now", j === now);
+        question.classList.toggle("given", asked.includes(j) && j !== now);
+      });
+      for (const id of ["skip", "next"]) found(id).hidden = ended;
+      found("back").disabled = asked.length < (ended ? 1 : 2);
+      if (now !== null) {
+        const fields = [...questions[now].querySelectorAll("input")];
+        fields.forEach((field) => { if (field.value === "" && field.type === "radio") field.checked = false; });
+        if (focus) (fields.find((field) => field.checked) || fields[0]).focus();
+      } else if (focus) found("profile-title").focus();
+    }
+
+    // Decide what follows the questions put so far, all of which are answered or skipped.
+    function follow(focus) {
+      const columns = design();
+      const given = only(asked);
+      const number = given.filter((answer) => answer !== null).length;
+      if (columns === null) {
+        ended = true;
+        put(false);
+        found("next").hidden = false;
+        found("progress").textContent = "Fill in the fields at the top of the page, and continue.";
+        return say(NOT_YET, false);
+      }
+      const left = [...questions.keys()].filter((j) => !asked.includes(j));
+      const now = state(given, columns, left, width());
+      ended = now.next === null;
+      if (!ended) asked = [...asked, now.next];
+      put(focus);
+      const skipped = asked.length - number - (ended ? 0 : 1);
+      const sofar = `${count(number, "question")} answered${skipped ? `, ${skipped} skipped` : ""}`;
+      if (!ended) {
+        found("progress").textContent = `Question ${asked.length}, of at most ${questions.length}. ${sofar}; the widest interval is ${Math.max(...now.widths).toFixed(2)}, and asking stops at ${width().toFixed(2)}.`;
+        return say("The profile follows after the last question.", false);
+      }
+      const why = [
+        now.reached ? `Every interval is at most ${width().toFixed(2)} wide.` : null,
+        left.length === 0 ? "All questions have been asked." : null,
+        "No further question would narrow the intervals noticeably.",
+      ].find((text) => text !== null);
+      found("progress").textContent = `Done: ${sofar}. ${why}`;
+      draw(now.expected, now.ends);
+      return say(number > 0 ? "From the answers given:" : "No question is answered yet.", number > 0);
+    }
+
+    function next() {
+      const now = asked[asked.length - 1];
+      if (!ended && shares()[now] === null) {
+        found("progress").textContent = "Choose an answer, or skip the question.";
+        return;
+      }
+      follow(true);
+    }
+    function skip() {
+      questions[asked[asked.length - 1]].querySelectorAll("input").forEach((field) => {
+        if (field.type === "radio") field.checked = false;
+        else field.value = "";
+      });
+      follow(true);
+    }
+    function back() {
+      if (!ended) asked = asked.slice(0, -1);
+      ended = false;
+      found("progress").textContent = `Question ${asked.length} again.`;
+      put(true);
+      say("The profile follows after the last question.", false);
+    }
+    // Anew with the answers there are, such as those given with all questions on the page.
+    function begin(focus) {
+      const given = shares();
+      asked = [...questions.keys()].filter((j) => given[j] !== null);
+      follow(focus);
+    }
+    found("next").addEventListener("click", next);
+    found("skip").addEventListener("click", skip);
+    found("back").addEventListener("click", back);
+    form.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && update !== show && !ended && event.target.closest(".ask")) { event.preventDefault(); next(); }
+    });
+    found("width").addEventListener("change", () => {
+      if (update === show) return;
+      if (!ended) asked = asked.slice(0, -1);
+      follow(false);
+    });
+    return begin;
+  }
+
+  let begin = null;
+  function change(one) {
+    if (one && begin === null) begin = stepwise();
+    update = one ? begin : show;
+    form.classList.toggle("step", one);
+    document.querySelectorAll("[data-mode]").forEach((each) => { each.hidden = each.dataset.mode !== (one ? "one" : "all"); });
+    update(false);
+  }
+
+  form.addEventListener("input", (event) => {
+    if (update === show) show();
+    else if (event.target.closest(".confounds")) { if (!ended) asked = asked.slice(0, -1); update(false); }
+  });
+  form.addEventListener("reset", () => setTimeout(() => update(false)));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.reset();
+  if (known.adaptive) {
+    const ways = [...document.querySelectorAll("[name=way]")];
+    found("ways").hidden = false;
+    ways.forEach((way) => way.addEventListener("change", () => change(way.value === "one" && way.checked)));
+    ways[0].checked = true;
+  }
   show();
 })();
