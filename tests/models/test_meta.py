@@ -9,7 +9,7 @@ from icqf import ICQF, ICQFCV
 from icqf.data import Battery
 from icqf.datasets import make_battery
 from icqf.errors import InputError
-from icqf.models import L1NMF, MetaICQF, compare_hierarchy
+from icqf.models import L1NMF, MetaICQF, compare_hierarchy, meta
 from icqf.resampling import match_factors
 
 
@@ -300,3 +300,10 @@ def test_an_interrupted_fit_goes_on_from_its_journals(made, tmp_path):
     plain = MetaICQF(search, meta_estimator=search).fit(two)
     assert done["A"] == 6 and done["B"] > 0 and done["meta"] == 0
     pd.testing.assert_frame_equal(again.item_loadings_, plain.item_loadings_)
+
+
+def test_a_share_below_zero_has_a_minus_sign():
+    shares = {"each instrument alone": 0.1, "two stages": -0.186, "one flat": 0.1}
+    table = pd.DataFrame({"instrument": meta.ALL, "method": [*shares], "predicted": [*shares.values()]})
+    found = meta.HierarchyComparison(table, "answers", ICQF(2), 5)
+    assert "worse than one flat factorization (−18.6% against 10.0%)" in found.verdict
