@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
-from icqf.datasets import make_battery
+from icqf.datasets import load_demo, make_battery
 from icqf.io import read_codebook
 from icqf.models import MetaICQF
 from small_study import ITEMS, table
@@ -80,6 +80,9 @@ def test_the_page_holds_what_it_needs_and_no_participant(short):
     page = (out / "form.html").read_text()
     assert "Five &lt;questions&gt;" in page and "default-src 'none'" in page and "form-action 'none'" in page
     assert "not intervals for a person's true state" in page
+    assert (
+        "one question at a time" not in page
+    )  # of 80 participants, the model keeps no distribution of scores
     assert page.count("<fieldset") == 5 and "Factor 2" in page and "Question q03" in page
     assert not re.search(r"(src|href)=\"(?!data:)", page)
     for participant in table()["record_id"].head(3):
@@ -131,6 +134,7 @@ def test_results_are_not_replaced_unasked(run, short, results, files):
         (["--keep", "q01", "--drop", "q0*", "--max-items", "2"], "'q01' is to be both kept and dropped"),
         (["--max-minutes", "2", "--max-items", "3"], "--max-minutes needs minutes"),
         (["--minutes", "soon"], "soon"),
+        (["--adaptive-width", "0"], "--adaptive-width must be a number above 0, not 0."),
         (["--minutes=-1", "--max-items", "3"], "--minutes must be a number above 0, not -1.0."),
         (["--groups", "site"], "there is no column 'site'"),
         (["--names", "Mood"], "No such option '--names'"),
@@ -193,3 +197,14 @@ def test_participants_who_all_answer_alike(run, results, tmp_path):
     words = ("shortform", results / "model.icqf", tmp_path / "alike.csv", "--max-items", "3")
     result = run(*words, "--out", tmp_path / "form")
     assert result.exit_code == 2 and "All participants have the same scores" in result.stderr, result.stderr
+
+
+def test_with_enough_participants_the_page_also_asks_one_question_at_a_time(run, tmp_path):
+    demo = load_demo().select(["q00*"])
+    ICQF(2, n_init=1).fit(demo).save(tmp_path / "model.icqf")
+    demo.answers.join(demo.confounds).to_csv(tmp_path / "answers.csv")
+    words = ("--max-items", "4", "--adaptive-width", "0.25", "--out", tmp_path / "form")
+    done = run("shortform", tmp_path / "model.icqf", tmp_path / "answers.csv", *words)
+    assert done.exit_code == 0, done.stderr
+    page = (tmp_path / "form" / "form.html").read_text()
+    assert "one question at a time" in page and 'value="0.25"' in page

@@ -54,7 +54,6 @@ def write_short_form(
     The page can also ask one question at a time, and stop when every interval is at most `adaptive_width`
     wide, if the model knows how its scores are distributed. For a battery, no page is written.
     """
-    check_parameter("adaptive_width", adaptive_width)
     battery = isinstance(read.questionnaire, Battery)
 
     def write(place: Path) -> None:
@@ -110,6 +109,7 @@ def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
 def parameters_of(options: ShortFormOptions) -> dict[str, Any]:
     """Return the parameters of `icqf.analyses.shortform`, with minutes read from their table if given."""
     names = ("max_items", "correlation", "keep", "drop", "max_minutes")
+    check_parameter("adaptive_width", options.adaptive_width)
     minutes = minutes_in(options.minutes) if isinstance(options.minutes, Path) else options.minutes
     return {
         **{name: getattr(options, name) for name in names},
