@@ -25,7 +25,8 @@ RELIABLE = 0.05  # p-value of a change that is called one
 MANY = 0.01  # probability of so many unexpected answers that the scores are doubted
 WELL = ((0.8, "well"), (0.6, "fairly well"), (0.0, "roughly"))
 _MOST_ROWS, _MOST_EACH, _MOST_UNEXPECTED, _MOST_MISSING = 24, 3, 5, 6
-_WORDING, _NAME = 80, 40
+_WORDING, _NAME = 72, 40
+_MANY_AREAS = 8  # above which the print is smaller
 
 
 def person_page(
@@ -92,7 +93,8 @@ def person_page(
         f"{made_by('icqf person')} The scores come from a model of the answers of {model.n_participants_} "
         f"people{f', which allows for {confounds}' if confounds else ''}."
     )
-    return Document(f"Answers of {called}", lead, sections, footer, kind="sheet")
+    kind = "sheet dense" if len(names) > _MANY_AREAS else "sheet"
+    return Document(f"Answers of {called}", lead, sections, footer, kind=kind)
 
 
 def _profile(
@@ -117,7 +119,7 @@ def _profile(
     for key, name in names.items():
         score, strength = found[key], model.loadings_[key].div(np.ptp(model.item_range_, axis=1))
         top = strength[strength > 0].nlargest(1 if name == key else 2)  # a name says more than "Factor 1"
-        about = joined([_question(items[item], 44) for item in top.index])
+        about = joined([_question(items[item], 32 if len(names) > _MANY_AREAS else 44) for item in top.index])
         row: list[object] = [Cell(name, note=f"such as {about}" if about else "")]
         bar = Bar(score / highest)
         if known is not None:
