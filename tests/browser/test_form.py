@@ -115,7 +115,10 @@ def test_items_without_labels_or_confounds(browser, tmp_path):
         np.testing.assert_allclose([each[0] for each in found], form.model.transform(row[None])[0], atol=1e-4)
 
 
-@pytest.mark.parametrize("settings", [{}, {"penalty": "l2"}, {"penalty": "l21"}, {"score_max": None}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"penalty": "l2"}, {"score_max": None}, pytest.param({"penalty": "l21"}, marks=pytest.mark.long)],
+)
 def test_one_question_at_a_time_as_in_python(browser, demo, tmp_path, settings):
     """The same questions in the same order, expected scores and intervals; with reversed items and gaps."""
     model = ICQF(3, beta=0.3, n_init=1, **settings).fit(demo)
