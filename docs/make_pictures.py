@@ -16,10 +16,10 @@ from matplotlib.figure import Figure
 from sklearn.decomposition import NMF, PCA
 
 from icqf import ICQF, ICQFCV, plotting
-from icqf.analyses import invariance, plan, shortform
+from icqf.analyses import invariance, learn_norms, plan, shortform
 from icqf.baselines import FactorAnalysis, parallel_analysis
 from icqf.data.questionnaire import Questionnaire
-from icqf.datasets import load_bfi, load_demo, load_help_battery, make_cohort
+from icqf.datasets import load_bfi, load_demo, load_help_battery, load_phq9, make_cohort
 from icqf.models import MetaICQF
 from icqf.workflow.demo import run_demo
 
@@ -128,6 +128,29 @@ def draw_four_methods() -> None:
     figure.savefig(IMAGES / "four-methods.png", dpi=110)
 
 
+def draw_norms() -> None:
+    """Norms of the PHQ-9's sum score: smooth curves, and percentiles of the sample in bands of ten years."""
+    study = load_phq9()
+    sums = pd.DataFrame({"sum": 9 * study.keyed_answers().mean(axis=1, skipna=False)})
+    covariates = pd.DataFrame(study.confounds)
+    norms = learn_norms(sums, covariates, by=["age", "sex"], sample="US adults, NHANES 2017-2018, unweighted")
+    print(norms.reference, norms.errors)
+    shown = (50, 75, 90, 95)
+    places = norms.places(60)
+    table = places.assign(**{f"p{each}": norms.score_at(each, places)["sum"] for each in shown})
+    figure = Figure(figsize=(8.6, 3.8), layout="constrained")
+    plotting.percentile_curves(table, across="age", panels=list(table["sex"]), figure=figure)
+    decade = covariates["age"] // 10
+    for ax, sex in zip(figure.axes, dict.fromkeys(table["sex"]), strict=True):
+        mine = covariates["sex"].eq(sex) & sums["sum"].notna()
+        bands = sums["sum"][mine].groupby(decade[mine])
+        for each in shown:
+            ages = covariates["age"][mine].groupby(decade[mine]).mean()
+            ax.plot(ages, bands.quantile(each / 100), "o", markersize=4, color="#D55E00")
+    figure.axes[0].set_ylabel("PHQ-9 sum score")
+    figure.savefig(IMAGES / "norms.png", dpi=110)
+
+
 PICTURES = {
     "loadings": draw_loadings,
     "report": draw_report,
@@ -136,6 +159,7 @@ PICTURES = {
     "three-levels": draw_three_levels,
     "groups": draw_groups,
     "plan": draw_plan,
+    "norms": draw_norms,
 }
 
 

@@ -168,7 +168,8 @@ def accuracy(norms: Norms) -> str:
     points = low if low == high else f"{low} to {high}"
     return (
         f"In a reference sample of this size, a percentile has a standard error of about {points} points, on "
-        "average over its participants; at the ends of the range it is larger."
+        "average over its participants; at the ends of the range it is larger. Where curves bend, the true "
+        "error may be half as large again."
     )
 
 
