@@ -44,14 +44,18 @@ def test_the_page_says_what_the_person_holds(demo, model, usual):
     assert f"“{wording}”" in text and f"+{person.raises['Mood'].max():.2f}" in text
     assert "90 of 100 people" in text and f"about {person.unexpected.by_chance:.1f} of" in text
     assert "loading" not in text and "factor" not in text.lower().replace("factorization", "")
-    assert "Percentile" not in text and "Since visit" not in text
+    assert (
+        "not compared with those of other people" in text
+        and "Percentile" not in text
+        and "Since visit" not in text
+    )
 
 
 def test_percentiles_come_with_their_reference(demo, model, usual):
     reference = "Reference sample: 600 children of the demo, aged 6 to 17."
     percentiles = pd.Series({"Mood": 73.2, "Temper": np.nan})
     text = page_of(model, demo.take([5]), usual, percentiles=percentiles, reference=reference).as_text(2000)
-    assert reference in text and " 73\n" in text
+    assert "not compared" not in text and reference in text and " 73\n" in text
 
 
 def test_change_is_told_in_words_and_signs(demo, model, usual):

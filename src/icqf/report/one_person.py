@@ -143,6 +143,10 @@ def _profile(
         )
     if percentiles is not None:
         parts.append(f"Percentile: this many of 100 comparable people score lower. {reference}".strip())
+    else:
+        parts.append(
+            "The scores are not compared with those of other people: without norms, none is “normal”."
+        )
     if change is not None:
         parts.append(
             "“Higher” or “lower” means that fewer than 5 of 100 people would differ so much by chance; "
