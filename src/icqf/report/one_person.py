@@ -24,7 +24,7 @@ LEAST_RAISE = 0.01
 RELIABLE = 0.05  # p-value of a change that is called one
 MANY = 0.01  # probability of so many unexpected answers that the scores are doubted
 WELL = ((0.8, "well"), (0.6, "fairly well"), (0.0, "roughly"))
-_MOST_ROWS, _MOST_EACH, _MOST_UNEXPECTED, _MOST_MISSING = 24, 3, 5, 6
+_MOST_ROWS, _MOST_EACH, _MOST_UNEXPECTED, _MOST_MISSING = 20, 3, 5, 6
 _WORDING, _NAME = 72, 40
 _MANY_AREAS = 8  # above which the print is smaller
 
