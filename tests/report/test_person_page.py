@@ -42,7 +42,7 @@ def test_the_page_says_what_the_person_holds(demo, model, usual):
     top = person.raises["Mood"].idxmax()
     wording = next(item.wording for item in demo.items if item.name == top)
     assert f"“{wording}”" in text and f"+{person.raises['Mood'].max():.2f}" in text
-    assert "90 of 100 people" in text and f"about {person.unexpected.by_chance:.1f} of" in text
+    assert "true score of 90 in 100 people" in text and "would be listed here by chance" in text
     assert "loading" not in text and "factor" not in text.lower().replace("factorization", "")
     assert (
         "not compared with those of other people" in text
@@ -56,6 +56,18 @@ def test_percentiles_come_with_their_reference(demo, model, usual):
     percentiles = pd.Series({"Mood": 73.2, "Temper": np.nan})
     text = page_of(model, demo.take([5]), usual, percentiles=percentiles, reference=reference).as_text(2000)
     assert "not compared" not in text and reference in text and " 73\n" in text
+    assert "Half of all people are between 25 and 75" in text
+
+
+def test_a_score_of_zero_says_how_many_share_it(demo, model, usual):
+    """Nobody scores lower than 0: its percentile is half of the share of people who have it."""
+    person = describe_person(model, demo.take([5]), usual=usual)
+    person = replace(person, scores=pd.Series({"Mood": 0.0, "Temper": 0.3}))
+    page = person_page(
+        person, model, percentiles=pd.Series({"Mood": 21.0, "Temper": 60.0}), alike="age (9) and sex (male)"
+    )
+    text = page.as_text(2000)
+    assert "21 (42 of 100 have 0)" in text and "of 100 people of the same age (9) and sex (male)" in text
 
 
 def test_change_is_told_in_words_and_signs(demo, model, usual):
@@ -74,9 +86,9 @@ def test_change_is_told_in_words_and_signs(demo, model, usual):
     up = person_page(describe_person(model, high, before=low, usual=usual), model, visit="2", before="1")
     down = person_page(describe_person(model, low, before=high, usual=usual), model, visit="2", before="1")
     same = person_page(describe_person(model, low, before=low, usual=usual), model, visit="2", before="1")
-    assert "▲ higher by" in up.as_text(2000) and "Since visit 1" in up.as_text(2000)
-    assert "▼ lower by" in down.as_text(2000) and "No score reaches 0.1" in down.as_text(2000)
-    assert "no clear change (+0.00)" in same.as_text(2000)
+    assert "▲ higher (" in up.as_text(2000) and "Since visit 1" in up.as_text(2000)
+    assert "▼ lower (" in down.as_text(2000) and "No score reaches 0.1" in down.as_text(2000)
+    assert "no clear change (0.00 → 0.00)" in same.as_text(2000)
 
 
 def test_left_out(demo, model, usual):
@@ -88,7 +100,7 @@ def test_left_out(demo, model, usual):
     assert f"{n} of {demo.n_items} questions: “" in text and f"; and {n - 6} more" in text
     some.iloc[0] = np.nan
     page = page_of(model, replace(answers, answers=some), usual)
-    assert f"answered none of {demo.n_items} questions, so there are no scores" in page.as_text(2000)
+    assert f"None of {demo.n_items} questions answered, so there are no scores" in page.as_text(2000)
 
 
 @pytest.mark.parametrize("text", [NASTY, "=cmd|' /C calc'!A0", "a\u202eb", "x" * 500])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LEAST_RAISE = 0.01
 RELIABLE = 0.05  # p-value of a change that is called one
 MANY = 0.01  # probability of so many unexpected answers that the scores are doubted
-WELL = ((0.8, "well"), (0.6, "fairly well"), (0.0, "roughly"))
+WELL = ((0.8, ""), (0.6, "fairly well measured"), (0.0, "roughly measured"))
 _MOST_ROWS, _MOST_EACH, _MOST_UNEXPECTED, _MOST_MISSING = 20, 3, 5, 6
 _WORDING, _NAME = 72, 40
 _MANY_AREAS = 8  # above which the print is smaller
@@ -35,6 +35,7 @@ def person_page(
     *,
     percentiles: pd.Series | None = None,
     reference: str = "",
+    alike: str = "",
     visit: str = "",
     before: str = "",
 ) -> Document:
@@ -48,6 +49,8 @@ def person_page(
         The model that gave the scores.
     percentiles : Series, optional
         By factor, from 0 to 100, in the sample that `reference` describes in a sentence.
+    alike : str
+        What is the same in the people compared with, such as "age (9.4) and sex (male)".
     visit, before : str
         What the visit is called, and the one before.
 
@@ -70,7 +73,7 @@ def person_page(
     n_items, n_given = len(items), len(items) - len(person.missing)
     called = shortened(person.id, _NAME)
     occasion = f" at visit {shortened(visit, _NAME)}" if visit else ""
-    answered = f"{called} answered {n_given or 'none'} of {count_of(n_items, 'question')}{occasion}"
+    answered = f"{n_given or 'None'} of {count_of(n_items, 'question')} answered{occasion}"
     top = "1 (as much as the questions can show)" if model.score_max == 1 else "higher values"
     private = Span("Private: this page holds one person’s answers.", "strong")
     lead: list[str | Prose] = [Prose([private, " Give it only to those who may see them."])]
@@ -79,14 +82,15 @@ def person_page(
         return Document(f"Answers of {called}", lead, [], made_by("icqf person"), kind="sheet")
     lead.append(
         f"{answered}. Each score summarises answers that tend to go together, from 0 (none of it) to {top}. "
-        "Scores describe answers; they are not a diagnosis."
+        "Scores describe answers; they are not a diagnosis. If something here worries you, ask "
+        "the person who gave you this page."
     )
     unexpected = person.unexpected
     sections = [
-        _profile(person, model, names, items, percentiles, reference, before),
+        _profile(person, model, names, items, percentiles, _compared(alike, reference), before),
         _raising(person, names, items),
         *([] if unexpected is None else [_unexpected(unexpected, items, n_given)]),
-        _left_out(person.missing, items),
+        _left_out(person.missing, items, model, names),
     ]
     confounds = joined([column.name for column in model.confound_encoder_.columns])
     footer = (
@@ -103,7 +107,7 @@ def _profile(
     names: dict[str, str],
     items: dict[str, Item],
     percentiles: pd.Series | None,
-    reference: str,
+    compared: str,
     before: str,
 ) -> Section:
     """The scores, with all that is known about each."""
@@ -120,7 +124,7 @@ def _profile(
         score, strength = found[key], model.loadings_[key].div(np.ptp(model.item_range_, axis=1))
         top = strength[strength > 0].nlargest(1 if name == key else 2)  # a name says more than "Factor 1"
         about = joined([_question(items[item], 32 if len(names) > _MANY_AREAS else 44) for item in top.index])
-        row: list[object] = [Cell(name, note=f"such as {about}" if about else "")]
+        row: list[object] = [Cell(name, note=f"asked: {about}" if about else "")]
         bar = Bar(score / highest)
         if known is not None:
             low, high = known.low[key].iloc[0], known.high[key].iloc[0]
@@ -128,31 +132,48 @@ def _profile(
         row += [Cell(spoken="no score") if np.isnan(score) else Cell(drawing=bar), number(score)]
         if known is not None:
             told, why = known.information[key].iloc[0], known.reasons[key].iloc[0]
-            well = f"{next(word for least, word in WELL if told >= least)} measured"
+            well = next(word for least, word in WELL if told >= least)
             row.append(Cell(interval(low, high), note=why or well))
-        row += [] if percentiles is None else [number(percentiles.get(key, np.nan), 0)]
-        row += [] if change is None else [_changed(change, key)]
+        row += [] if percentiles is None else [_percentile(percentiles.get(key, np.nan), score)]
+        row += [] if change is None else [_changed(change, key, score)]
         rows.append(row)
     parts: list[Block] = [_highest(person, names), Grid("Scores", head, rows, quiet=True)]
     if known is None:
         parts.append("How sure these scores are is unknown: the model was fitted to too few people.")
     else:
         parts.append(
-            "Likely range (the thin line in the bar): the true score lies in it for "
-            f"{known.level * 100:.0f} of 100 people."
+            "Likely range (a thin line where scores are drawn): no questionnaire measures exactly; "
+            f"ranges like these hold the true score of {known.level * 100:.0f} in 100 people."
         )
     if percentiles is not None:
-        parts.append(f"Percentile: this many of 100 comparable people score lower. {reference}".strip())
+        parts.append(compared)
     else:
         parts.append(
             "The scores are not compared with those of other people: without norms, none is “normal”."
         )
     if change is not None:
-        parts.append(
-            "“Higher” or “lower” means that fewer than 5 of 100 people would differ so much by chance; "
-            "smaller differences may mean nothing."
-        )
+        told = "A higher score means more of it. “No clear change”: too small to tell from chance."
+        if (change["p_value"] < RELIABLE).any():
+            told += " “Higher” or “lower”: fewer than 5 of 100 people would differ so much by chance."
+        parts.append(told)
     return Section("Scores", parts)
+
+
+def _compared(alike: str, reference: str) -> str:
+    """What a percentile means, and who the others are."""
+    others = f"people of the same {alike}" if alike else "comparable people"
+    return (
+        f"Percentile: of 100 {others}, this many score lower; those with the same score count half. "
+        f"Half of all people are between 25 and 75. {reference}"
+    ).strip()
+
+
+def _percentile(percentile: float, score: float) -> object:
+    """A percentile; that of a score of 0 is half of the share of people who have it."""
+    if score >= 0.005 or np.isnan(percentile):
+        return number(percentile, 0)
+    zeros = number(min((1 if score > 0 else 2) * percentile, 100), 0)
+    return Cell(number(percentile, 0), note=f"{zeros} of 100 have 0")
 
 
 def _highest(person: Person, names: dict[str, str]) -> str:
@@ -166,17 +187,24 @@ def _highest(person: Person, names: dict[str, str]) -> str:
         told.append(f"{names[str(key)]} ({number(score)}{ends})")
     if not told:
         return "No score reaches 0.1: the answers show little of anything asked about."
-    return f"Highest: {joined(told)}."
+    highest = f"Highest {'scores' if len(told) > 1 else 'score'}: {joined(told)}."
+    if known is None or len(found) == len(told):
+        return highest
+    least = min(known.low[key].iloc[0] for key in found.index[: len(told)])
+    if max(known.high[key].iloc[0] for key in found.index[len(told) :]) <= least:
+        return highest
+    return f"{highest} Likely ranges of others overlap with these, so the order is not certain."
 
 
-def _changed(change: pd.DataFrame, key: str) -> str:
-    difference, p_value = change.loc[key, ["difference", "p_value"]].to_numpy(dtype=float)
+def _changed(change: pd.DataFrame, key: str, score: float) -> str:
+    numbers = change.loc[key, ["difference", "p_value"]].to_numpy(dtype=float)
+    difference, p_value = float(numbers[0]), float(numbers[1])
     if np.isnan(difference):
         return "–"
-    amount = number(abs(difference))
+    course = f"({number(score - difference)} → {number(score)})"
     if p_value >= RELIABLE:
-        return f"no clear change ({'+' if difference >= 0 else '−'}{amount})"
-    return f"▲ higher by {amount}" if difference > 0 else f"▼ lower by {amount}"
+        return f"no clear change {course}"
+    return f"▲ higher {course}" if difference > 0 else f"▼ lower {course}"
 
 
 def _raising(person: Person, names: dict[str, str], items: dict[str, Item]) -> Section:
@@ -186,32 +214,36 @@ def _raising(person: Person, names: dict[str, str], items: dict[str, Item]) -> S
     most = max(6, _MOST_ROWS - len(names))
     each = max(1, min(_MOST_EACH, most // max(len(order), 1)))
     rows: list[Sequence[object]] = []
+    example = ""
     for key in order.index[:most]:
         raised = person.raises[key].sort_values(ascending=False, kind="stable")
         for at, (item, amount) in enumerate(raised[raised >= LEAST_RAISE][:each].items()):
             name = Cell(names[key]) if at == 0 else Cell(spoken=names[key])
             entry, given = items[str(item)], person.questionnaire.answers[item].iloc[0]
             rows.append([name, _question(entry), _answer(entry, given), f"+{number(amount)}"])
+            opposite = _answer(entry, float((entry.max if entry.reverse else entry.min) or 0.0))
+            example = example or (
+                f"with “{opposite}” for {_question(entry, 44)}, {names[key]} would be "
+                f"{number(person.scores[key] - amount)} instead of {number(person.scores[key])}"
+            )
         if not raised.max() >= LEAST_RAISE:
             rows.append([names[key], "no single answer, but many together", "", "–"])
     heading = "Answers that raise the scores most"
     if not rows:
         return Section(heading, ["No score is above 0."])
     head = ["Area", "Question", "Answer", Column("Raises the score by", numeric=True)]
-    told = (
-        "The last column shows how much lower the score would be if only this question had been answered at "
-        "the other end of its scale."
-    )
+    told = "How much lower the score would be with the answer at the other end of the scale"
+    told += f": {example}." if example and len(names) <= _MANY_AREAS else "."
     return Section(heading, [told, Grid(heading, head, rows, quiet=True)])
 
 
 def _unexpected(found: Unexpected, items: dict[str, Item], n_answers: int) -> Section:
     """The answers that people with these scores hardly ever give."""
     heading, n = "Answers that do not fit the rest", len(found.answers)
-    usual = f"about {number(found.by_chance, 1)}" if found.by_chance >= 0.05 else "hardly any"
-    chance = f"By chance alone, {usual} of {count_of(n_answers, 'answer')} would be listed here."
+    usual = f"about {found.by_chance:.0f}" if found.by_chance >= 0.95 else "fewer than one"
+    chance = f"Of {count_of(n_answers, 'answer')}, {usual} would be listed here by chance."
     if not n:
-        return Section(heading, [f"None: people with these scores answer like this. {chance}"])
+        return Section(heading, [f"No answer is surprising, given the others. {chance}"])
     told = (
         "People with these scores hardly ever answer so high or so low: a slip, a misunderstanding, or "
         f"something worth asking about. {chance}"
@@ -230,12 +262,19 @@ def _unexpected(found: Unexpected, items: dict[str, Item], n_answers: int) -> Se
     return Section(heading, [told, grid])
 
 
-def _left_out(missing: Sequence[str], items: dict[str, Item]) -> Section:
-    """What was not answered."""
+def _left_out(
+    missing: Sequence[str], items: dict[str, Item], model: FittedModel, names: dict[str, str]
+) -> Section:
+    """What was not answered, with the area that each question says most about."""
     heading = "Questions left out"
     if not missing:
         return Section(heading, ["None: every question was answered."])
-    shown = "; ".join(_question(items[name], 60) for name in missing[:_MOST_MISSING])
+    loadings = model.loadings_.loc[list(missing)]
+    area = {
+        item: f" ({names[str(row.idxmax())]})" if row.max() > 0 and len(names) <= _MANY_AREAS else ""
+        for item, row in loadings.iterrows()
+    }
+    shown = "; ".join(f"{_question(items[name], 60)}{area[name]}" for name in missing[:_MOST_MISSING])
     rest = f"; and {len(missing) - _MOST_MISSING} more" if len(missing) > _MOST_MISSING else ""
     told = (
         f"{len(missing)} of {count_of(len(items), 'question')}: {shown}{rest}. They count neither as high "

@@ -24,6 +24,7 @@ from icqf.io.readers.visit_columns import visit_columns, visits_in
 from icqf.models.icqf import ICQF
 from icqf.report.document import FORMATS, Document
 from icqf.report.one_person import person_page
+from icqf.report.words import joined
 from icqf.workflow.new_answers import ModelReader, entries_of, files_for_model, load_model
 from icqf.workflow.options import PersonOptions
 from icqf.workflow.results_folder import refuse_file, safe_name, tool_of, tool_provenance, write_folder
@@ -94,8 +95,19 @@ class People:
             more |= {
                 "percentiles": self.norms.percentiles(scores, now.covariates).iloc[0],
                 "reference": self.norms.reference,
+                "alike": _alike(now.covariates),
             }
         return person_page(person, self.model, **more)
+
+
+def _alike(covariates: pd.DataFrame | None) -> str:
+    """The covariates of one person in words, such as "age (9.4) and sex (male)"."""
+    if covariates is None or covariates.isna().to_numpy().any():
+        return ""
+    values = covariates.iloc[0].items()
+    return joined(
+        [f"{name} ({value:g})" if isinstance(value, float) else f"{name} ({value})" for name, value in values]
+    )
 
 
 def read_people(options: PersonOptions) -> People:
