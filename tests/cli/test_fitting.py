@@ -28,7 +28,16 @@ NAMES = [
     "tables.docx",
     "tables.tex",
 ]
-FIGURES = ("heatmap", "top-items", "scree", "scores", "correlations", "factor-analysis", "convergence")
+FIGURES = (
+    "heatmap",
+    "diagram",
+    "top-items",
+    "scree",
+    "scores",
+    "correlations",
+    "factor-analysis",
+    "convergence",
+)
 
 
 def contents(folder):

@@ -32,7 +32,9 @@ def test_names_are_told_and_shown(run, named):
     assert result.exit_code == 0 and "Names of the factors: Acting out, Holding in." in result.stdout
     assert "Holding in: " in run("show", named / "model.icqf").stdout
     answers, _ = demo_paths()
-    assert run("score", named / "model.icqf", answers).stdout.startswith("child_id,Acting out,Holding in\n")
+    assert run("score", named / "model.icqf", answers).stdout.startswith(
+        "child_id,Acting out,Acting out_low,"
+    )
     assert run("report", named, "--names", "factor2=Quiet", "-q").stdout == ""
     assert "Quiet" in (named / "report.md").read_text(encoding="utf-8")
     commas = run("report", named, "--names", "Temper, rudeness", "Worry")

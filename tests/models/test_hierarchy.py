@@ -129,9 +129,9 @@ def test_a_flat_model_of_no_use_is_told_from_two_stages(battery, model):
 @pytest.mark.parametrize(
     ("two", "flat", "said"),
     [
-        (-0.07, -0.37, "better than one flat factorization (-7.0% against -37.0%), but both do worse than"),
-        (-0.071, -0.07, "about as well as one flat factorization (-7.1%, -7.0%), but both do worse than"),
-        (0.03, -0.37, "better than one flat factorization (3.0% against -37.0%)."),
+        (-0.07, -0.37, "better than one flat factorization (−7.0% against −37.0%), but both do worse than"),
+        (-0.071, -0.07, "about as well as one flat factorization (−7.1%, −7.0%), but both do worse than"),
+        (0.03, -0.37, "better than one flat factorization (3.0% against −37.0%)."),
         (0.2, 0.3, "worse than one flat factorization (20.0% against 30.0%)."),
     ],
 )

@@ -104,13 +104,16 @@ def test_every_plot_takes_and_returns_an_axes(model, models, demo, items, scores
         lambda ax: plots.score_courses(by_visit, ax=ax),
         lambda ax: plots.factor_diagram(model.loadings_, ranges=model.item_range_, ax=ax),
     ]
-    assert len(calls) == len(plots.__all__)  # one of them twice, and triptych below
+    assert len(calls) == len(plots.__all__) - 1  # one of them twice; triptych and percentile_curves below
     for call in calls:
         mine = Figure(layout="constrained").add_subplot()
         assert call(mine) is mine
         mine.figure.canvas.draw()
     made = plots.triptych(scores, model.loadings_, answers)
     made[0].figure.canvas.draw()
+    norms, own = pd.DataFrame({"age": [6, 18], "p25": [0.1, 0.2], "p75": [0.4, 0.6]}), Figure()
+    assert plots.percentile_curves(norms, across="age", figure=own) is own
+    own.canvas.draw()
 
 
 def test_plots_need_no_model():

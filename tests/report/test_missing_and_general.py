@@ -43,7 +43,7 @@ def test_a_finding_names_the_factor_and_the_side(report):
 
 def test_large_studies_say_how_many_were_refitted(report):
     found = changed(report, missing=changed(report.missing, n_fitted=20_000, n_refitted=5000))
-    assert "5000 participants drawn at random" in missing.make(found)[-1]
+    assert "5000 participants drawn at random" in missing.make(found)[-1].parts[-1]
 
 
 def test_the_general_factor_is_described_and_not_believed(report):

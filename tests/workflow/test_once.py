@@ -92,7 +92,7 @@ def test_scoring_opens_model_and_codebook_once_and_codes_confounds_once(tmp_path
 
     monkeypatch.setattr(ConfoundEncoder, "transform", transform)
     monkeypatch.setattr("icqf.workflow.score.ROWS_AT_A_TIME", 200)
-    score(tmp_path, answers, "--codebook", codebook)
+    score(tmp_path, answers, "--codebook", codebook, "--no-intervals")
     assert calls == {"_read": 1, "entries_of": 1} and sum(coded) == 600 and len(coded) > 2
 
 

@@ -7,7 +7,7 @@ import math
 from icqf.analyses.common_variance import GeneralFactor
 from icqf.report import words
 from icqf.report.analysis import Analysis
-from icqf.report.blocks import Block, Grid
+from icqf.report.blocks import Block, Details, Grid
 from icqf.report.section import report_section
 from icqf.report.words import Report, Values
 
@@ -33,7 +33,8 @@ def general(report: Report) -> list[Block] | None:
     ]
     head = ["Factor", "Correlation with the other scores (mean)", "Correlation with the score of one factor"]
     caption = "How far each score goes along with the others, and with that of a model with one factor"
-    return [*values.words, Grid(caption, head, rows, label="General factor", scroll=False), _MEANING]
+    grid = Grid(caption, head, rows, label="General factor", scroll=False)
+    return [*values.words, _MEANING, Details("Each score and the others", [grid])]
 
 
 def general_values(analysis: Analysis) -> Values | None:

@@ -42,7 +42,8 @@ def missing(report: Report) -> list[Block] | None:
         rows,
         label="What missing answers could change",
     )
-    return [*values.words, *_by_score(values, names), values.verdict, table, *_note(values)]
+    moved = Details("Refits with the missing answers higher or lower", [table, *_note(values)])
+    return [*values.words, *_by_score(values, names), values.verdict, moved]
 
 
 def _signed(value: float, digits: int) -> str:
