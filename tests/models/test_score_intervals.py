@@ -241,3 +241,12 @@ def test_the_table_is_made_of_probabilities(model):
     np.testing.assert_allclose(table.prior.sum(axis=1), 1)
     np.testing.assert_allclose(table.likelihood.sum(axis=3), 1)
     assert (np.diff(table.information, axis=1) >= 0).all() and table.information.max() <= 1
+
+
+def test_scores_that_stay_have_not_changed(model, visit):
+    """Also at the end of the range, where a score is expected to fall at the next visit."""
+    scored = model.score_intervals(visit[1])
+    change = reliable_change(scored, scored)
+    same = change["p_value"].dropna()
+    assert len(same) > 0 and (same == 1).all()
+    assert scored.scores.max().max() > 0.98

@@ -64,7 +64,11 @@ def test_a_score_of_zero_says_how_many_share_it(demo, model, usual):
     person = describe_person(model, demo.take([5]), usual=usual)
     person = replace(person, scores=pd.Series({"Mood": 0.0, "Temper": 0.3}))
     page = person_page(
-        person, model, percentiles=pd.Series({"Mood": 21.0, "Temper": 60.0}), alike="age (9) and sex (male)"
+        person,
+        model,
+        percentiles=pd.Series({"Mood": 21.0, "Temper": 60.0}),
+        reference="Reference sample: 600 children.",
+        alike="age (9) and sex (male)",
     )
     text = page.as_text(2000)
     assert "21 (42 of 100 have 0)" in text and "of 100 people of the same age (9) and sex (male)" in text
@@ -127,3 +131,13 @@ def test_same_person_same_bytes_and_nothing_loaded(demo, model, usual):
     html = page_of(model, demo.take([5]), usual).as_html()
     assert html == page_of(model, demo.take([5]), UsualAnswers.of(model)).as_html()
     assert "default-src 'none'" in html and "http://" not in html and "https://" not in html
+
+
+def test_outside_the_norms_the_page_says_why(demo, model, usual):
+    percentiles = pd.Series({"Mood": np.nan, "Temper": np.nan})
+    why = "age is outside 6 to 18"
+    page = page_of(
+        model, demo.take([5]), usual, percentiles=percentiles, reference="Reference sample: 600.", unknown=why
+    )
+    assert f"not compared with those of other people: {why}. Reference sample" in page.as_text(2000)
+    assert "Percentile" not in page.as_text(2000)

@@ -207,8 +207,8 @@ class ConfoundEncoder:
                 f"Confound {column.name!r} is missing for participant {first!r}{and_more(len(rows))}.",
                 code="missing-confound",
                 remedy=Advice(
-                    "Fill it in, leave these participants out, or add {missing_confounds=} to use the sample "
-                    "mean.",
+                    "Fill it in, leave these participants out, or fit the model with {missing_confounds=} to "
+                    "use the sample mean.",
                     missing_confounds="mean",
                 ),
                 confound=column.name,

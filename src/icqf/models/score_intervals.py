@@ -15,7 +15,7 @@ from icqf.data.frames import AnswersInParts, as_pandas, is_dask_array
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
 from icqf.errors import Advice, InputError
-from icqf.models.score_table import ScoreTable, score_table
+from icqf.models.score_table import N_CELLS, ScoreTable, score_table
 from icqf.models.statement import NewAnswers, state
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def _changed(
     cell, through = table.cells(r, new[0])
     mass, other = (np.take_along_axis(part, cell[None], 0)[0] for part in (same, anew))
     below = np.take_along_axis(np.cumsum(same, axis=0), cell[None], 0)[0] - mass
-    at_end = (new[0] <= 0) | (new[0] >= table.top[r])
+    at_end = (cell == 0) | (cell == N_CELLS)  # many scores share the lowest or the highest value
     down, up = below + mass * np.where(at_end, 1, through), 1 - below - mass * np.where(at_end, 0, through)
     # The other tail counts as well, unless scores at its end are so common that it is never that small.
     down, up = down + np.where(same[-1] <= down, down, 0), up + np.where(same[0] <= up, up, 0)
@@ -198,5 +198,6 @@ def _changed(
     less = np.hypot(np.maximum(new[0] - new_low, 0), np.maximum(high - old[0], 0))
     more = np.hypot(np.maximum(new_high - new[0], 0), np.maximum(old[0] - low, 0))
     difference, probability = new[0] - old[0], other / np.maximum(other + mass, 1e-300)
-    p_value = np.clip(np.minimum(down, up), 0, 1)
+    # Only in the direction of the change: a score that stays where most would fall has not changed.
+    p_value = np.clip(np.where(difference > 0, up, np.where(difference < 0, down, 1.0)), 0, 1)
     return np.column_stack([difference, difference - less, difference + more, probability, p_value])

@@ -36,6 +36,7 @@ def person_page(
     percentiles: pd.Series | None = None,
     reference: str = "",
     alike: str = "",
+    unknown: str = "",
     visit: str = "",
     before: str = "",
 ) -> Document:
@@ -51,6 +52,8 @@ def person_page(
         By factor, from 0 to 100, in the sample that `reference` describes in a sentence.
     alike : str
         What is the same in the people compared with, such as "age (9.4) and sex (male)".
+    unknown : str
+        Why there are no percentiles.
     visit, before : str
         What the visit is called, and the one before.
 
@@ -86,8 +89,10 @@ def person_page(
         "the person who gave you this page."
     )
     unexpected = person.unexpected
+    if unknown:
+        percentiles = None
     sections = [
-        _profile(person, model, names, items, percentiles, _compared(alike, reference), before),
+        _profile(person, model, names, items, percentiles, _compared(alike, reference, unknown), before),
         _raising(person, names, items),
         *([] if unexpected is None else [_unexpected(unexpected, items, n_given)]),
         _left_out(person.missing, items, model, names),
@@ -145,12 +150,7 @@ def _profile(
             "Likely range (a thin line where scores are drawn): no questionnaire measures exactly; "
             f"ranges like these hold the true score of {known.level * 100:.0f} in 100 people."
         )
-    if percentiles is not None:
-        parts.append(compared)
-    else:
-        parts.append(
-            "The scores are not compared with those of other people: without norms, none is “normal”."
-        )
+    parts.append(compared)
     if change is not None:
         told = "A higher score means more of it. “No clear change”: too small to tell from chance."
         if (change["p_value"] < RELIABLE).any():
@@ -159,8 +159,12 @@ def _profile(
     return Section("Scores", parts)
 
 
-def _compared(alike: str, reference: str) -> str:
-    """What a percentile means, and who the others are."""
+def _compared(alike: str, reference: str, unknown: str) -> str:
+    """What a percentile means, and who the others are; or why there is none."""
+    if unknown:
+        return f"The scores are not compared with those of other people: {unknown}. {reference}"
+    if not reference:
+        return "The scores are not compared with those of other people: without norms, none is “normal”."
     others = f"people of the same {alike}" if alike else "comparable people"
     return (
         f"Percentile: of 100 {others}, this many score lower; those with the same score count half. "

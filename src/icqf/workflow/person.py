@@ -93,6 +93,7 @@ class People:
         if self.norms is not None:
             scores = person.scores.to_frame().T.set_axis(now.answers.answers.index)
             more |= {
+                "unknown": str(self.norms.reasons(now.covariates).iloc[0]),
                 "percentiles": self.norms.percentiles(scores, now.covariates).iloc[0],
                 "reference": self.norms.reference,
                 "alike": _alike(now.covariates),
@@ -104,10 +105,11 @@ def _alike(covariates: pd.DataFrame | None) -> str:
     """The covariates of one person in words, such as "age (9.4) and sex (male)"."""
     if covariates is None or covariates.isna().to_numpy().any():
         return ""
-    values = covariates.iloc[0].items()
-    return joined(
-        [f"{name} ({value:g})" if isinstance(value, float) else f"{name} ({value})" for name, value in values]
-    )
+    told = []
+    for name, value in covariates.iloc[0].items():
+        size = pd.to_numeric(value, errors="coerce")
+        told.append(f"{name} ({value if pd.isna(size) else format(float(size), 'g')})")
+    return joined(told)
 
 
 def read_people(options: PersonOptions) -> People:

@@ -79,5 +79,5 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
                 write_data(b"".join(lines).decode())
             return
     if not quiet:
-        silent = f" ({done.n_silent} answered nothing and have empty scores)" if done.n_silent else ""
+        silent = f" ({done.n_silent} without answers, whose scores are empty)" if done.n_silent else ""
         echo(f"Scores of {done.n_participants} participants{silent} are in {out}.", err=True)
