@@ -70,6 +70,7 @@ def write_stand_ins(folder):
     few, new = table.head(100), table.tail(60)
     for name, part in (("answers", few), ("pilot", few), ("wide", few), ("new", new)):
         part.to_csv(folder / f"{name}.csv", index=False)
+    few.assign(w=few["age"].rank()).to_csv(folder / "community.csv", index=False)
     codebook.assign(instrument=codebook["subscale"]).to_csv(folder / "items.csv", index=False)
     few.to_parquet(folder / "cohort.parquet")
     (folder / "cohort").mkdir()
