@@ -1,5 +1,7 @@
 """Norms: percentiles by age and sex against a known truth, what is left out, and the file."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -270,3 +272,17 @@ def test_who_was_in_the_sample_cannot_be_told():
         known = density["mood"].notna()
         areas.append(roc_auc_score(inside[known], density["mood"][known]))
     assert 0.45 < np.mean(areas) < 0.55
+
+
+def test_forged_files_are_refused_at_once(tmp_path):
+    """Too many knots, another number of factors, no participants."""
+    rng = np.random.default_rng(5)
+    scores = pd.DataFrame(rng.random((200, 2)), columns=["a", "b"])
+    stored = learn_norms(scores, pd.DataFrame({"age": rng.uniform(6, 18, 200)}), by=["age"]).to_dict()
+    assert Norms.from_dict(stored).n_participants > 0
+    many = copy.deepcopy(stored)
+    many["factors"][0]["curves"]["knots"] = [list(np.linspace(0, 1, 100_000))]
+    none = {**stored, "n_participants": -5}
+    for forged in (many, none):
+        with pytest.raises(ValueError):
+            Norms.from_dict(forged)

@@ -67,6 +67,11 @@ def test_names_of_files():
     names = file_names(IDS)
     assert names["a/b"] == "a_b.html" and names["a:b"] == "a_b-2.html" and names["A:B"] == "A_B-3.html"
     assert all(len(name.encode()) < 200 for name in names.values())
+    assert list(file_names(["..", ". .", "\u202e"]).values()) == [
+        "participant.html",
+        "participant-2.html",
+        "participant-3.html",
+    ]
 
 
 def test_the_last_visit_and_the_change(run, place, tmp_path):
@@ -88,6 +93,8 @@ def test_a_page_is_never_written_among_results(run, place):
         (place / "results" / "figures").mkdir(exist_ok=True)
         said = call(run, place, "answers.csv", "--id", "C0001", "--out", place / "results" / name, code=2)
         assert "contains results of icqf fit, which may be shared" in said.stderr
+    (place / "link").symlink_to(place / "results" / "figures")
+    call(run, place, "answers.csv", "--id", "C0001", "--out", place / "link" / "one.html", code=2)
     said = call(run, place, "answers.csv", "--all", "--out", place / "results" / "persons", code=2)
     assert "Choose another place" in said.stderr
 

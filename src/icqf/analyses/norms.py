@@ -39,6 +39,7 @@ _FOLDS = 10
 _ROUGHNESS = (10.0, 1.0, 0.1, 0.01, 0.001)  # candidate penalties on roughness, the smoothest first
 _GRID = np.linspace(0, 1, 201)
 _KNOTS = 6  # inner knots of a spline
+_MOST_KNOTS, _MOST_GROUPS = 200, 1000  # in a file
 _CELLS = 100  # steps of a numeric covariate
 _RIDGE = 0.5
 _WEIGHT = 3.0  # by which a candidate's weight falls with its error in cross-validation
@@ -246,7 +247,8 @@ class Norms:
     def for_model(self, model: Any) -> Norms:
         """The norms with the model's names of the factors; norms of another model are refused."""
         names = tuple(map(str, model.get_feature_names_out()))
-        if self.model != model_fingerprint(model) if self.model else self.factors != names:
+        other = self.model != model_fingerprint(model) if self.model else self.factors != names
+        if other or len(self.factors) != len(names):
             raise InputError(
                 "The norms belong to another model than this one, so their percentiles do not apply to its "
                 "scores.",
@@ -298,6 +300,12 @@ class Norms:
         )
         texts = (norms.reference, norms.model, *norms.factors)
         right = all(isinstance(each, str) for each in texts) and type(norms.n_participants) is int
+        right = (
+            right and norms.n_participants > 0 and len({each.name for each in covariates}) == len(covariates)
+        )
+        right = right and all(
+            each is None or (type(each) is float and np.isfinite(each)) for each in norms.errors
+        )
         if not right or len({*norms.factors}) < len(factors) or norms.to_dict() != stored:
             raise ValueError("it does not hold norms")
         return norms
@@ -452,7 +460,7 @@ class _Covariate:
         made = cls(**known)
         if not isinstance(made.name, str) or not np.isfinite([made.low, made.high]).all():
             raise ValueError("a covariate is not valid")
-        if made.low >= made.high or made.groups == ():
+        if made.low >= made.high or made.groups == () or () in (made.groups or ()):
             raise ValueError("a covariate has no range")
         return made
 
@@ -609,6 +617,11 @@ class _Curves:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], covariates: Sequence[_Covariate]) -> _Curves:
         design = _Design(tuple(tuple(map(float, each)) for each in stored["knots"]), stored["crossed"])
+        if (
+            sum(map(len, design.knots)) > _MOST_KNOTS
+            or sum(len(each.groups or ()) for each in covariates) > _MOST_GROUPS
+        ):
+            raise ValueError("it has more knots or groups than norms have")
         low, high = map(float, stored["tails"])
         arrays: dict[str, Any] = {name: np.array(stored[name], dtype=kind) for name, kind in _STORED.items()}
         made = cls(design=design, tails=(low, high), **arrays)

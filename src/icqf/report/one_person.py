@@ -137,7 +137,7 @@ def _profile(
         row += [Cell(spoken="no score") if np.isnan(score) else Cell(drawing=bar), number(score)]
         if known is not None:
             told, why = known.information[key].iloc[0], known.reasons[key].iloc[0]
-            well = next(word for least, word in WELL if told >= least)
+            well = next((word for least, word in WELL if told >= least), "")
             row.append(Cell(interval(low, high), note=why or well))
         row += [] if percentiles is None else [_percentile(percentiles.get(key, np.nan), score)]
         row += [] if change is None else [_changed(change, key, score)]

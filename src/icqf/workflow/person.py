@@ -156,7 +156,9 @@ def file_names(ids: Sequence[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     taken: set[str] = set()
     for id in ids:
-        name = safe_name(f"{id.replace('/', '_').replace(chr(92), '_')}{HTML}", otherwise="participant")
+        own = id.replace("/", "_").replace(chr(92), "_").strip(" .")
+        name = safe_name(f"{own or 'participant'}{HTML}", otherwise="participant")
+        name = name if name.endswith(HTML) else f"participant{HTML}"  # nothing of the id was left
         stem, n = name.removesuffix(HTML), 1
         while name.casefold() in taken:
             n += 1
@@ -249,7 +251,7 @@ def write_people(
 
 def _refuse_results(place: Path) -> None:
     """Refuse a place inside a folder of results: those are shared, and a person's page must not be."""
-    for folder in place.absolute().parents:
+    for folder in {*place.absolute().parents, *place.resolve().parents}:
         tool = tool_of(folder)
         if tool and tool != "person":
             raise InputError(

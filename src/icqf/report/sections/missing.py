@@ -113,10 +113,11 @@ def missing_values(analysis: Analysis) -> Values | None:
     if len(found.confounds):
         grouped = analysis.questionnaire.groups is not None
         sentences.append(confound_sentence(found.confounds, grouped=grouped))
+    scores = found.scores.iloc[:0] if found.n_pairs < limit else found.scores
     return Values(
         words=tuple(sentences),
         verdict=sensitivity_sentence(found),
-        n_pairs=found.n_pairs,
+        n_pairs=0 if found.n_pairs < limit else found.n_pairs,
         n_refitted=found.n_refitted,
         n_fitted=n,
         robust_up_to=-1.0 if found.robust_up_to is None else found.robust_up_to,
@@ -124,7 +125,7 @@ def missing_values(analysis: Analysis) -> Values | None:
             Values(
                 difference=float(row["difference"]), p=float(row["p"]), p_adjusted=float(row["p_adjusted"])
             )
-            for row in found.scores.to_dict("records")
+            for row in scores.to_dict("records")
         ),
         sensitivity=tuple(
             Values(**{name: float(row[name]) for name in _MEASURES})
