@@ -21,7 +21,7 @@ def test_the_same_participants_get_the_same_scores(run, model, files, results, t
     result = run("score", model, files / "answers.csv", "--out", tmp_path / "scores.csv")
     assert result.exit_code == 0 and result.stdout == ""
     assert (tmp_path / "scores.csv").read_bytes() == (results / "scores.csv").read_bytes()
-    assert "1 answered nothing" in result.stderr
+    assert "1 without answers" in result.stderr
 
 
 def test_to_standard_output(run, model, files, results):

@@ -408,7 +408,7 @@ def test_a_missing_confound(answers, people):
     changed = people.copy()
     changed.loc["P07", "age"] = np.nan
     message = (
-        "Confound 'age' is missing for participant 'P07'. Fill it in, leave these participants out, or add "
+        "Confound 'age' is missing for participant 'P07'. Fill it in, leave these participants out, or fit the model with "
         "missing_confounds='mean' to use the sample mean."
     )
     refused(message, model().fit, answers, confounds=changed)

@@ -154,7 +154,7 @@ def test_a_missing_confound_is_refused(people):
     encoder = Encoder().fit(people)
     message = (
         r"Confound 'age' is missing for participant 'P2', and 1 more\. Fill it in, leave these participants "
-        r"out, or add missing_confounds='mean' to use the sample mean\."
+        r"out, or fit the model with missing_confounds='mean' to use the sample mean\."
     )
     with pytest.raises(InputError, match=message):
         encoder.transform(people.assign(age=[6, None, None, 16]))

@@ -129,7 +129,7 @@ def _profile(
         score, strength = found[key], model.loadings_[key].div(np.ptp(model.item_range_, axis=1))
         top = strength[strength > 0].nlargest(1 if name == key else 2)  # a name says more than "Factor 1"
         about = joined([_question(items[item], 32 if len(names) > _MANY_AREAS else 44) for item in top.index])
-        row: list[object] = [Cell(name, note=f"asked: {about}" if about else "")]
+        row: list[object] = [Cell(name, note=f"such as: {about}" if about else "")]
         bar = Bar(score / highest)
         if known is not None:
             low, high = known.low[key].iloc[0], known.high[key].iloc[0]
@@ -176,8 +176,7 @@ def _percentile(percentile: float, score: float) -> object:
     """A percentile; that of a score of 0 is half of the share of people who have it."""
     if score >= 0.005 or np.isnan(percentile):
         return number(percentile, 0)
-    zeros = number(min((1 if score > 0 else 2) * percentile, 100), 0)
-    return Cell(number(percentile, 0), note=f"{zeros} of 100 have 0")
+    return Cell(number(percentile, 0), note=f"{number(min(2 * percentile, 100), 0)} of 100 have 0")
 
 
 def _highest(person: Person, names: dict[str, str]) -> str:

@@ -91,7 +91,8 @@ class People:
         )
         more: dict[str, Any] = {"visit": now.name, "before": "" if before is None else before.name}
         if self.norms is not None:
-            scores = person.scores.to_frame().T.set_axis(now.answers.answers.index)
+            shown = person.scores.round(2)  # a score that is shown as 0 has the percentile of 0
+            scores = shown.to_frame().T.set_axis(now.answers.answers.index)
             more |= {
                 "unknown": str(self.norms.reasons(now.covariates).iloc[0]),
                 "percentiles": self.norms.percentiles(scores, now.covariates).iloc[0],
