@@ -95,3 +95,14 @@ def test_change_needs_a_column_of_visits(place):
         ScoreColumns(change=True)
     with pytest.raises(InputError, match="there is no column 'tme'"):
         score_file(place / "model.icqf", place / "visits.csv", columns=ScoreColumns(visit_column="tme"))
+
+
+def test_dates_are_in_order_of_time_as_on_a_persons_page(place, tmp_path):
+    """A later visit may stand first in the file."""
+    visits = pd.read_csv(place / "visits.csv", dtype={"child_id": str})
+    late, early = visits[visits["time"] == 10].head(5), visits[visits["time"] == 0].tail(60).head(5)
+    table = pd.concat([late.assign(time="2024-05-31"), early.assign(time="2023-12-01")])
+    table.to_csv(tmp_path / "dates.csv", index=False)
+    columns = ScoreColumns(visit_column="time", change=True)
+    found = score_file(place / "model.icqf", tmp_path / "dates.csv", columns=columns)
+    assert "Visits, in this order: '2023-12-01', '2024-05-31'." in found.notes

@@ -21,7 +21,8 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.questionnaires import StudyTable, read_answers, read_files
-from icqf.io.readers.table import join_notes, require_column
+from icqf.io.readers.table import join_notes
+from icqf.io.readers.visit_columns import visits_in
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import TableWriter, table_writer
 from icqf.models.icqf import ICQF
@@ -374,11 +375,7 @@ def _score_course(reader: ModelReader, begin: Begin, columns: ScoreColumns) -> S
     model, name = reader.model, str(columns.visit_column)
     score_table(model)
     table = read_answers(reader.files, [model.codebook_.id])
-    require_column(table, name, "the visit")
-    values = table.frame[name].dropna()
-    numbers = pd.to_numeric(values, errors="coerce")
-    order = numbers.sort_values().index if numbers.notna().all() else values.index
-    visits = list(dict.fromkeys(str(value) for value in values.loc[order]))
+    visits = visits_in(table, name)
     notes: list[tuple[str, ...]] = []
     found: list[ScoreIntervals] = []
     for visit in visits:
