@@ -124,16 +124,11 @@ def test_commands_of_the_readme_run_as_printed(tmp_path, monkeypatch):
         assert result is None or result.exit_code == 0, f"{line}\n{result.output[-2000:]}"
         if line == DEMO:
             assert list((folder / "icqf-demo" / "results" / "figures").glob("*.pdf"))
-            monkeypatch.setattr(
-                WRITE_FIGURES, lambda folder, report: []
-            )  # the same would be drawn twice more
-    assert (folder / "results" / "report.html").is_file() and (folder / "fig2.pdf").is_file()
-    names = list(pd.read_csv(folder / "my-results" / "scores.csv", index_col=0))
-    assert names[:2] == ["Rule breaking", "Low mood"]
-    new, fitted = (
-        pd.read_csv(folder / name, index_col=0) for name in ("new-scores.csv", "my-results/scores.csv")
-    )
-    assert new.shape == (600, 32) and (new[names] - fitted).abs().to_numpy().max() < 0.02
+            monkeypatch.setattr(WRITE_FIGURES, lambda folder, report: [])  # the same would be drawn again
+    for results in ("results", "my-results"):
+        assert (folder / results / "report.html").is_file()
+    scores = pd.read_csv(folder / "my-results" / "scores.csv", index_col=0)
+    assert scores.shape == (600, 8) and scores.index.is_unique
 
 
 def test_every_printed_command_exists():

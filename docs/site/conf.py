@@ -1,5 +1,11 @@
 """How Sphinx builds the documentation site; docs/make_site.py gathers its pages."""
 
+import json
+from collections import Counter
+from pathlib import Path
+
+from sphinx.search.en import SearchEnglish
+
 import icqf
 
 project = "icqf"
@@ -35,6 +41,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_use_index = False
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 html_copy_source = False
 html_show_sourcelink = False
 html_show_copyright = False
@@ -63,5 +70,31 @@ def left_out(app, what, name, thing, skip, options):
     return True if name.endswith("_request") else None
 
 
+words = {}  # of every page, how often each stem occurs
+
+
+def count_words(app, doctree, docname):
+    english = SearchEnglish({})
+    words[docname] = Counter(english.stem(word.lower()) for word in english.split(doctree.astext()))
+
+
+def write_words(app, failed):
+    """Put the counts into the index of the search, for scorer.js."""
+    index = Path(app.outdir) / "searchindex.js"
+    if failed or not words or not index.is_file():
+        return
+    counts = {}
+    for at, page in enumerate(words.values()):
+        for stem, count in page.items():
+            if not stem.isdigit():
+                counts.setdefault(stem, {})[at] = count
+    lengths = [(name, page.total()) for name, page in words.items()]
+    mean = sum(length for _, length in lengths) / len(lengths)
+    found = json.dumps({"pages": lengths, "mean": mean, "counts": counts}, separators=(",", ":"))
+    index.write_text(f"var SearchWords = {found};\n{index.read_text(encoding='utf-8')}", encoding="utf-8")
+
+
 def setup(app):
     app.connect("autodoc-skip-member", left_out)
+    app.connect("doctree-resolved", count_words)
+    app.connect("build-finished", write_words)

@@ -93,6 +93,9 @@ def test_the_site(made, request, tmp_path):
             faults[page, width] = browser.execute_script(OUTSIDE) + complaints(browser)
     assert {place: found for place, found in faults.items() if found} == {}
     assert "Confounds" in " ".join(found_by_search(browser, site, "confound"))
+    assert (
+        found_by_search(browser, site, "reverse")[0] == "The direction of items"
+    )  # by relevance, not by title
     assert found_by_search(browser, site, "zzyzx") == []
     assert complaints(browser) == []
     unfit = {(page, dark): inaccessible(browser, axe, site / page, dark=dark) for page, dark in READ_ALOUD}
