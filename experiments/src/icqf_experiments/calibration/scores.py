@@ -223,11 +223,10 @@ def _shortest(predicted: Array, level: float) -> tuple[Array, Array, Array]:
     That is more than `level` where scores of few items take few values.
     """
     below = np.cumsum(np.pad(predicted, ((0, 0), (1, 0))), axis=1)
-    held = below[:, None, 1:] - below[:, :-1, None]  # (n, first, last)
-    first, last = np.indices(held.shape[1:])
-    wide = np.where(held >= level - 1e-12, last - first, len(last))
-    at = wide.reshape(len(held), -1).argmin(axis=1)
-    return first.flat[at], last.flat[at], held.reshape(len(held), -1)[np.arange(len(held)), at]
+    first, last = (each.ravel() for each in np.indices((predicted.shape[1],) * 2))
+    held = below[:, last + 1] - below[:, first]
+    at = np.where(held >= level - 1e-12, last - first, len(first)).argmin(axis=1)
+    return first[at], last[at], held[np.arange(len(held)), at]
 
 
 def changed(form: str, which: str, n: int) -> dict[str, Any]:
