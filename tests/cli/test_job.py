@@ -144,7 +144,7 @@ def test_one_sentence_for_an_option_wherever_it_stands(
 
 
 def test_what_is_not_named_is_asked_for(run, model_file, files):
-    assert "Error: No model file is given." in run("score").stderr
+    assert "Error: No model is given." in run("score").stderr
     assert "Error: No file of answers is named." in run("score", model_file).stderr
     refused = run("invariance", model_file, files / "answers.csv")
     assert (refused.exit_code, refused.stderr) == (2, "Error: No column of groups is given. Add --by.\n")

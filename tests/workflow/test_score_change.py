@@ -6,6 +6,7 @@ import pytest
 
 import icqf.workflow.score as score
 from icqf import ICQF, InputError
+from icqf.analyses import learn_norms
 from icqf.datasets import load_demo
 from icqf.workflow import ScoreColumns, score_file, write_scores
 
@@ -29,10 +30,11 @@ def place(tmp_path_factory):
 def test_batches_write_the_same_intervals_as_the_whole(place, monkeypatch, tmp_path):
     whole = score_file(place / "model.icqf", place / "answers.csv")
     names = ["factor1", "factor1_low", "factor1_high", "factor1_information"]
-    assert list(whole.scores.columns[:4]) == names and whole.scores.shape == (600, 8)
+    assert list(whole.scores.columns[:4]) == names and whole.scores.shape == (600, 9)
     monkeypatch.setattr(score, "ROWS_AT_A_TIME", 70)
     done = write_scores(place / "model.icqf", place / "answers.csv", tmp_path / "scores.csv")
     written = pd.read_csv(tmp_path / "scores.csv", index_col=0)
+    assert written.pop("missing").tolist() == whole.scores.pop("missing").tolist()
     np.testing.assert_allclose(written, whole.scores, atol=2e-5, equal_nan=True)
     assert done.n_silent == whole.n_silent and done.notes == whole.notes
 
@@ -56,6 +58,11 @@ def test_a_factor_without_answers_is_empty_and_counted(place, tmp_path):
     found = score_file(place / "model.icqf", tmp_path / "gaps.csv")
     gaps = found.scores["factor1"].isna()
     assert gaps[:3].all() and found.scores["factor1_low"].isna().equals(gaps)
+    reasons = found.scores["missing"]
+    assert reasons.iloc[0] == "factor1: the answers given say next to nothing about this factor"
+    nothing = found.scores[["factor1", "factor2"]].isna().all(axis=1)
+    assert ((reasons == "all scores: no answers") == nothing).all()
+    assert (reasons[found.scores.notna().all(axis=1)] == "nothing").all()
     assert any("left empty, because the answers given say next to nothing" in note for note in found.notes)
 
 
@@ -106,3 +113,36 @@ def test_dates_are_in_order_of_time_as_on_a_persons_page(place, tmp_path):
     columns = ScoreColumns(visit_column="time", change=True)
     found = score_file(place / "model.icqf", tmp_path / "dates.csv", columns=columns)
     assert "Visits, in this order: '2023-12-01', '2024-05-31'." in found.notes
+
+
+def test_percentiles_of_visits_stand_beside_their_change(place, tmp_path):
+    """Each visit is compared with people of the age at that visit; who has none is told why."""
+    model = ICQF.load(place / "model.icqf")
+    rng, study = np.random.default_rng(0), load_demo().select(["q00*", "q01*", "q02*"])
+    scores = model.score_intervals(study.with_confounds(None)).scores
+    ages = pd.DataFrame({"age": rng.integers(6, 17, 600)}, scores.index)
+    learn_norms(scores, ages, by=["age"], model=model).save(tmp_path / "norms.icqf-norms")
+    visits = pd.read_csv(place / "visits.csv", dtype={"child_id": str})
+    visits["age"] = np.where(visits["time"] == 0, 8, np.where(visits["time"] == 10, 12, 60))
+    visits.to_csv(tmp_path / "visits.csv", index=False)
+    columns = ScoreColumns(visit_column="time", change=True)
+    norms = tmp_path / "norms.icqf-norms"
+    found = score_file(place / "model.icqf", tmp_path / "visits.csv", columns=columns, norms=norms)
+    table = found.scores
+    assert table.columns[-1] == "missing"
+    known = table[(table["time"] == "10") & table["factor1"].notna()]
+    assert known["factor1_percentile"].notna().all() and known["factor1_change"].notna().any()
+    late = table[table["time"] == "2"]
+    assert late["factor1_percentile"].isna().all()
+    assert late["missing"].str.startswith("percentiles: age").all()
+    assert any(note.startswith("30 visits have no percentiles: age") for note in found.notes)
+
+
+def test_a_results_folder_stands_for_its_model(place, tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/model.icqf").write_bytes((place / "model.icqf").read_bytes())
+    one, other = (score_file(each, place / "answers.csv") for each in (place, tmp_path / "results"))
+    pd.testing.assert_frame_equal(one.scores, other.scores)
+    (tmp_path / "results/model.icqf").unlink()
+    with pytest.raises(InputError, match=r"this folder has no model \(model.icqf\)"):
+        score_file(tmp_path / "results", place / "answers.csv")

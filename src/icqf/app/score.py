@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def score_file(request: PageRequest) -> Response:
         n=len(done.scores),
         silent=done.n_silent,
         head=[done.scores.index.name or "participant", *table.columns],
-        rows=[[key, *(f"{v:.2f}" if v == v else "" for v in row)] for key, *row in table.itertuples()],
+        rows=[[key, *map(_cell, row)] for key, *row in table.itertuples()],
         command=typed,
     )
 
@@ -107,6 +108,13 @@ def compare_models(request: PageRequest) -> Response:
     except InputError as error:
         return _compare_page(request, fault=str(error))
     return _compare_page(request, pair=pair, command=typed)
+
+
+def _cell(value: float | str) -> str:
+    """A cell of the preview; a missing score is empty."""
+    if isinstance(value, str):
+        return value
+    return "" if math.isnan(value) else f"{value:.2f}"
 
 
 def _visit(error: InputError) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -178,13 +178,20 @@ def csv_text(frame: pd.DataFrame, *, decimals: int | None = None) -> str:
 def _csv_parts(frame: pd.DataFrame, *, decimals: int | None) -> tuple[str, str]:
     """The header line, and the lines of cells; several times as fast as DataFrame.to_csv."""
     table = _flat(frame)
-    n_texts, rows = _decimal_rows(table, decimals) if decimals else (table.shape[1], None)
-    columns = [_csv_cells(table.iloc[:, j], decimals) for j in range(n_texts)]
+    start, stop, numbers = _decimal_rows(table, decimals) if decimals else (0, 0, None)
+    places = [*range(start), *range(stop, table.shape[1])]
+    columns = [_csv_cells(table.iloc[:, j], decimals) for j in places]
     head = ",".join(_quoted(str(harmless(name))) for name in table.columns) + "\n"
-    starts = columns[0] if len(columns) == 1 else list(map(",".join, zip(*columns, strict=True)))
-    if rows is None:
-        return head, "\n".join([*starts, ""])
-    return head, "".join(chain.from_iterable(zip(starts, rows, strict=True)))
+    before, after = (_joined(part) for part in (columns[: start or None], columns[start:] if start else []))
+    if numbers is None:
+        return head, "\n".join([*before, ""])
+    if not after:
+        return head, "".join(chain.from_iterable(zip(before, numbers, repeat("\n"))))
+    return head, "".join(chain.from_iterable(zip(before, numbers, repeat(","), after, repeat("\n"))))
+
+
+def _joined(columns: list[list[str]]) -> list[str]:
+    return columns[0] if len(columns) == 1 else list(map(",".join, zip(*columns, strict=True)))
 
 
 def _flat(frame: pd.DataFrame) -> pd.DataFrame:
@@ -193,30 +200,32 @@ def _flat(frame: pd.DataFrame) -> pd.DataFrame:
     return table.set_axis([str(name) for name in table.columns], axis=1)
 
 
-def _decimal_rows(table: pd.DataFrame, decimals: int) -> tuple[int, list[str] | None]:
-    """Return the number of columns before the last run of floats, and the lines' ends with those floats.
+def _decimal_rows(table: pd.DataFrame, decimals: int) -> tuple[int, int, list[str] | None]:
+    """Return where the last run of floats begins and ends, and the cells of each row from there.
 
-    Only numbers from 0 to below 10 are written this way, digit by digit for all rows at once: it takes a
-    third of the time of formatting one by one, and an eighth of that of pandas.
+    The first column is never part of it. Only numbers from 0 to below 10 are written this way, digit by digit
+    for all rows at once: it takes a third of the time of formatting one by one, and an eighth of that of
+    pandas.
     """
-    n_texts = table.shape[1]
-    while n_texts > 1 and table.dtypes.iloc[n_texts - 1] == np.float64:
-        n_texts -= 1
-    values = table.iloc[:, n_texts:].to_numpy(dtype=float)
+    floats = (table.dtypes == np.float64).to_numpy()
+    stop = len(floats) - int(floats[::-1].argmax())
+    start = stop
+    while start > 1 and floats[start - 1]:
+        start -= 1
+    values = table.iloc[:, start:stop].to_numpy(dtype=float)
     whole = np.rint(values * 10**decimals)
     if not values.shape[1] or not ((whole >= 0) & (whole < 10 ** (decimals + 1))).all():
-        return table.shape[1], None
+        return 0, 0, None
     left = whole.astype(np.int32 if decimals < 9 else np.int64)
-    width = values.shape[1] * (decimals + 3) + 1
-    ends = np.full((len(values), width), ord("\n"), dtype=np.uint8)
-    digits = ends[:, :-1].reshape(*values.shape, decimals + 3)
+    width = values.shape[1] * (decimals + 3)
+    digits = np.empty((*values.shape, decimals + 3), dtype=np.uint8)
     digits[:, :, 0], digits[:, :, 2] = ord(","), ord(".")
     for place in (*range(decimals + 2, 2, -1), 1):
         tens = left // 10  # several times as fast as divmod
         digits[:, :, place] = ord("0") + (left - 10 * tens)
         left = tens
-    text = ends.tobytes().decode("ascii")
-    return n_texts, [text[start : start + width] for start in range(0, len(text), width)]
+    text = digits.tobytes().decode("ascii")
+    return start, stop, [text[at : at + width] for at in range(0, len(text), width)]
 
 
 def _csv_cells(column: pd.Series, decimals: int | None) -> list[str]:

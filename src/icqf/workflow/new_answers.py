@@ -40,12 +40,29 @@ DIRECTIONS_UNKNOWN = (
     "answers are used unchanged. Give a codebook if this is wrong."
 )
 _OF_THE_MODEL = ("confounds", "weights", "items", "subscales", "reverse")
+_MODELS = ("model.icqf", "meta.icqf")  # of fits and visits, and of batteries
 _CELL = 8  # bytes of a cell in memory
 _LETTERS = 2  # bytes of a cell in a text file
 
 
+def model_file(place: str | os.PathLike[str]) -> Path:
+    """The model file, or the one in a results folder."""
+    folder = Path(place)
+    if not folder.is_dir():
+        return folder
+    found = [folder / name for name in _MODELS if (folder / name).is_file()]
+    if not found:
+        raise InputError(
+            f"{folder}: this folder has no model (model.icqf).",
+            code="no-results",
+            remedy="Give a model file, or the folder that icqf fit wrote its results to.",
+        )
+    return found[0]
+
+
 def load_model(path: str | os.PathLike[str]) -> ICQF | LongitudinalICQF | MetaICQF:
-    """Read a model file of any kind."""
+    """Read a model of any kind: its file, or the results folder that it is in."""
+    path = model_file(path)
     stored = read_any_model(path)
     with damage_refused(path):
         if not isinstance(stored, StoredModel):
@@ -78,18 +95,19 @@ def read_for_model(
 
     A model that is to be `refitted` to these answers may have other survey weights.
     """
+    model = model_file(model)
     fitted, files = load_model(model), files_for_model(answers, roles, refitted=refitted)
     if isinstance(fitted, MetaICQF):
         if files.groups is not None:
             raise parameter_error("groups", " does not apply to batteries: participants are held out singly.")
         battery, notes = battery_answers(fitted, files)
-        return ModelledAnswers(fitted, battery, notes, None, (Path(model),))
+        return ModelledAnswers(fitted, battery, notes, None, (model,))
     if isinstance(fitted, LongitudinalICQF):
         ICQF.load(model)  # raises an error that names the kind of model
     reader = ModelReader(fitted, files, entries_of(files), tuple(extra))
     questionnaire, beside = reader.apart(reader.whole())
     notes = reader.notes(questionnaire.notes)
-    return ModelledAnswers(fitted, questionnaire, notes, beside, (Path(model), *files.paths))
+    return ModelledAnswers(fitted, questionnaire, notes, beside, (model, *files.paths))
 
 
 def files_for_model(

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from icqf.analyses.norms import Norms, learn_norms
-from icqf.errors import Advice, InputError, counted
+from icqf.errors import Advice, InputError
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
 from icqf.plotting import percentile_curves
@@ -239,13 +239,3 @@ def with_percentiles(
     reasons: Counter[str] = Counter() if covariates is None else Counter(norms.reasons(covariates))
     del reasons[""]
     return scores.assign(**added), reasons
-
-
-def percentile_notes(norms: Norms, reasons: Mapping[str, int]) -> tuple[str, ...]:
-    """Who participants are compared with, and how many have no percentiles, with the reasons."""
-    notes, total = [f"Percentiles compare with this sample. {norms.reference}"], sum(reasons.values())
-    if total:
-        why = "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
-        have = "has" if total == 1 else "have"
-        notes.append(f"{counted(total, 'participant')} {have} no percentiles: {why}.")
-    return tuple(notes)

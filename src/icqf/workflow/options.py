@@ -413,9 +413,11 @@ class DiagnosisOptions(StabilityOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ModelledOptions(Settings):
-    """A model file, a file of answers to its items, and how that file is read."""
+    """A model, a file of answers to its items, and how that file is read."""
 
-    model: Path = file(MISSING, "The model file.", argument=True, missing="No model file is given.")
+    model: Path = file(
+        MISSING, "The model file, or its results folder.", argument=True, missing="No model is given."
+    )
     answers: Path = like(StudyFiles, "answers")
     codebook: Path | None = like(
         StudyFiles, "codebook", help="Directions, missing codes and labels, instead of the model file's."

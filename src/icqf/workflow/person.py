@@ -25,7 +25,7 @@ from icqf.models.icqf import ICQF
 from icqf.report.document import FORMATS, Document
 from icqf.report.one_person import person_page
 from icqf.report.words import joined
-from icqf.workflow.new_answers import ModelReader, entries_of, files_for_model, load_model
+from icqf.workflow.new_answers import ModelReader, entries_of, files_for_model, load_model, model_file
 from icqf.workflow.options import PersonOptions
 from icqf.workflow.results_folder import refuse_file, safe_name, tool_of, tool_provenance, write_folder
 
@@ -115,7 +115,7 @@ def _alike(covariates: pd.DataFrame | None) -> str:
 
 def read_people(options: PersonOptions) -> People:
     """Read a model, or that of a results folder, the answers of a file by visit, and norms."""
-    place = options.model / "model.icqf" if options.model.is_dir() else options.model
+    place = model_file(options.model)
     model = load_model(place)
     if not isinstance(model, ICQF):
         raise InputError(

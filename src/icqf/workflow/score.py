@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -43,12 +43,16 @@ from icqf.workflow.new_answers import (
     load_model,
     require_model_columns,
 )
-from icqf.workflow.norms import percentile_notes, with_percentiles
+from icqf.workflow.norms import with_percentiles
 from icqf.workflow.options import ScoreColumns
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 ROWS_AT_A_TIME = 16384
+MISSING, NOTHING = (
+    "missing",
+    "nothing",
+)  # column that says what is missing and why; its value where nothing is
 Begin = Callable[[], object] | None
 _USUAL = ScoreColumns()
 
@@ -91,8 +95,9 @@ def score_file(
     -------
     Scored
         Each score with its interval and information. Participants who answered nothing are included, with
-        empty scores; so are single scores about which the answers say next to nothing. For a battery, scores
-        of the meta-factors and of the instruments' factors, without intervals.
+        empty scores; scores about which the answers say next to nothing are empty, too. The last column,
+        ``missing``, says which and why. For a battery, scores of the meta-factors and of the instruments'
+        factors, without intervals.
 
     Examples
     --------
@@ -104,7 +109,7 @@ def score_file(
     ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
     ...     scored = score_file(f"{folder}/model.icqf", demo_paths().answers)
     >>> scored.scores.shape, list(scored.scores.columns[:4])
-    ((600, 8), ['factor1', 'factor1_low', 'factor1_high', 'factor1_information'])
+    ((600, 9), ['factor1', 'factor1_low', 'factor1_high', 'factor1_information'])
     """
     frames = _Frames()
     files = files_for_model(answers, roles)
@@ -213,14 +218,14 @@ def _score(
     norms: str | os.PathLike[str] | None,
 ) -> ScoresWritten:
     fitted = load_model(model)
-    if norms is not None and (columns.visit_column is not None or not isinstance(fitted, ICQF)):
-        raise parameter_error("norms", " is for one visit and the model of one questionnaire; leave it out.")
+    if norms is not None and not isinstance(fitted, ICQF):
+        raise parameter_error("norms", " is for the model of one questionnaire; leave it out.")
     if isinstance(fitted, ICQF):
         known = None if norms is None else Norms.load(norms).for_model(fitted)
         reader = ModelReader(fitted, files, entries_of(files), () if known is None else known.by)
         if columns.visit_column is None:
             return _score_in_parts(reader, opened, begin, columns, known)
-        scored = _score_course(reader, begin, columns)
+        scored = _score_course(reader, begin, columns, known)
     elif columns.visit_column is not None:
         raise parameter_error("visit_column", " applies to the model of one questionnaire; leave it out.")
     else:
@@ -266,26 +271,79 @@ def _score_in_parts(
 
 @dataclass(frozen=True)
 class _Part:
-    """Scores of some participants, and how many have none, in total and of each factor."""
+    """Scores of some participants with all that is written beside them.
+
+    `silent` answered nothing, `unsaid` are others' scores that are empty, by factor, and `without` counts why
+    there are no percentiles.
+    """
 
     frame: pd.DataFrame
     silent: int
     unsaid: np.ndarray
+    without: Counter[str]
 
     @classmethod
-    def of(cls, model: ICQF, read: Questionnaire, columns: ScoreColumns) -> _Part:
-        names = model.get_feature_names_out()
+    def of(
+        cls,
+        model: ICQF,
+        read: Questionnaire,
+        covariates: pd.DataFrame | None,
+        columns: ScoreColumns,
+        norms: Norms | None,
+    ) -> _Part:
+        found = None
         if columns.intervals and model.score_distribution_ is not None:
-            return cls.of_intervals(model.score_intervals(read, level=columns.level))
-        scores = np.asarray(model.transform(read))
-        silent = int(np.isnan(scores[:, 0]).sum()) if scores.shape[1] else 0
-        return cls(pd.DataFrame(scores, read.answers.index, names), silent, np.zeros(len(names), dtype=int))
+            found = model.score_intervals(read, level=columns.level)
+            frame, names = found.table(), found.scores.columns.to_numpy()
+            reasons = found.reasons.to_numpy()
+        else:
+            names = model.get_feature_names_out()
+            frame = pd.DataFrame(np.asarray(model.transform(read)), read.answers.index, names)
+            reasons = np.where(frame.isna(), NOTHING_ANSWERED, "")
+        return cls.beside(frame, list(names), reasons, covariates, norms, told=found is not None)
 
     @classmethod
-    def of_intervals(cls, found: ScoreIntervals) -> _Part:
-        reasons = found.reasons.to_numpy()
+    def beside(
+        cls,
+        frame: pd.DataFrame,
+        names: list[str],
+        reasons: np.ndarray,
+        covariates: pd.DataFrame | None,
+        norms: Norms | None,
+        *,
+        told: bool,
+    ) -> _Part:
+        """With percentiles and, where intervals or percentiles are told, what is missing."""
+        why, without = np.full(len(frame), "", dtype=object), Counter[str]()
+        if norms is not None:
+            added, without = with_percentiles(frame[names], norms, covariates)
+            frame = pd.concat([frame, added.iloc[:, len(names) :]], axis=1)
+            if without:
+                why = norms.reasons(covariates, len(frame)).to_numpy()
+        missing = reasons != ""
         nothing = (reasons == NOTHING_ANSWERED).all(axis=1)
-        return cls(found.table(), int(nothing.sum()), (reasons[~nothing] != "").sum(axis=0))
+        texts = np.full(len(frame), NOTHING, dtype=object)
+        for row in np.flatnonzero(missing.any(axis=1) | (why != "")):
+            texts[row] = _reason(names, reasons[row], why[row])
+        return cls(
+            frame.assign(**{MISSING: texts}) if told or norms is not None else frame,
+            int(nothing.sum()) if len(names) else 0,
+            missing[~nothing].sum(axis=0),
+            without,
+        )
+
+
+def _reason(names: list[str], reasons: Sequence[str], why: str) -> str:
+    """Which scores of one participant are missing, and why; and why there are no percentiles."""
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in zip(names, reasons, strict=True):
+        if reason:
+            by_reason.setdefault(reason, []).append(name)
+    told = [
+        f"{'all scores' if len(own) == len(names) else ', '.join(own)}: {reason}"
+        for reason, own in by_reason.items()
+    ]
+    return "; ".join([*told, *([f"percentiles: {why}"] if why else [])])
 
 
 def _interval_notes(model: ICQF, columns: ScoreColumns, unsaid: np.ndarray) -> tuple[str, ...]:
@@ -301,6 +359,15 @@ def _interval_notes(model: ICQF, columns: ScoreColumns, unsaid: np.ndarray) -> t
     return (
         f"{empty} left empty, because the answers given say next to nothing ({listed(counts, most=12)}).",
     )
+
+
+def _percentile_notes(norms: Norms, without: Counter[str], *, what: str = "participant") -> tuple[str, ...]:
+    """Who participants are compared with, and how many have no percentiles, with the reasons."""
+    notes, total = [f"Percentiles compare with this sample. {norms.reference}"], without.total()
+    if total:
+        why = "; ".join(f"{reason} ({count})" for reason, count in sorted(without.items()))
+        notes.append(f"{counted(total, what)} {'has' if total == 1 else 'have'} no percentiles: {why}.")
+    return tuple(notes)
 
 
 _NONE_OF_THIS_KIND = "Scores of batteries and of models of repeated visits have no intervals yet."
@@ -332,77 +399,80 @@ def _scored(
     model = reader.model
     if columns.intervals and model.score_distribution_ is not None:
         score_table(model)  # before threads need it
-    names, encoder = model.get_feature_names_out(), model.confound_encoder_
+    encoder = model.confound_encoder_
     without: Counter[str] = Counter()  # reasons for no percentiles
     n_participants = n_silent = 0
     unsaid = np.zeros(len(model.factor_names_), dtype=int)
     doubtful: list[pd.DataFrame] = []  # confounds outside the range of the fit
     with opened() as sink:
 
-        def work(read: Questionnaire) -> tuple[Any, int, _Part, pd.DataFrame | None, Counter[str]]:
+        def work(read: Questionnaire) -> tuple[Any, int, _Part, pd.DataFrame | None]:
             read, covariates = reader.apart(read)
             try:
-                part = _Part.of(model, read, columns)
+                part = _Part.of(model, read, covariates, columns, norms)
             except InputError as fault:
                 rows = read.file_rows
                 raise FaultyBatch(fault, after=None if rows is None else int(rows[-1])) from fault
-            frame, reasons = part.frame, Counter[str]()
-            if norms is not None:
-                added, reasons = with_percentiles(frame[list(names)], norms, covariates)
-                frame = pd.concat([frame, added.iloc[:, len(names) :]], axis=1)
             confounds = read.confounds
             outside = None if confounds is None else confounds[encoder.outside(confounds)]
-            return sink.rendered(frame), len(frame), replace(part, frame=frame[:0]), outside, reasons
+            return sink.rendered(part.frame), len(part.frame), replace(part, frame=part.frame[:0]), outside
 
-        for rendered, n, part, outside, reasons in _in_threads(work, chain(first, questionnaires)):
+        for rendered, n, part, outside in _in_threads(work, chain(first, questionnaires)):
             sink.add(rendered)
             n_participants, n_silent = n_participants + n, n_silent + part.silent
             unsaid = unsaid + part.unsaid
             doubtful += [] if outside is None or outside.empty else [outside]
-            without += reasons
+            without += part.without
     if doubtful:
         encoder.transform(pd.concat(doubtful))  # warns once for all participants
     notes = _interval_notes(model, columns, unsaid)
-    notes += () if norms is None else percentile_notes(norms, without)
+    notes += () if norms is None else _percentile_notes(norms, without)
     return ScoresWritten(n_participants, n_silent, notes)
 
 
 # --- visits -----------------------------------------------------------------------------------------------
 
 
-def _score_course(reader: ModelReader, begin: Begin, columns: ScoreColumns) -> Scored:
+def _score_course(reader: ModelReader, begin: Begin, columns: ScoreColumns, norms: Norms | None) -> Scored:
     """Score every visit with the model of one questionnaire, and the change since a participant's first."""
     model, name = reader.model, str(columns.visit_column)
     score_table(model)
-    table = read_answers(reader.files, [model.codebook_.id])
+    table = read_answers(reader.files, reader.texts)
     visits = visits_in(table, name)
     notes: list[tuple[str, ...]] = []
     found: list[ScoreIntervals] = []
+    covariates: list[pd.DataFrame | None] = []
     for visit in visits:
         files = replace(reader.files, visit=(*reader.files.visit, (name, visit)))
         own = replace(reader, files=files)
-        read = own.whole(table)
+        read, beside = own.apart(own.whole(table))
         notes.append(tuple(note for note in own.notes(read.notes) if not note.startswith("Kept ")))
         found.append(model.score_intervals(read, level=columns.level))
+        covariates.append(beside)
     if begin is not None:
         begin()
     changes = _changes(found) if columns.change else [None] * len(found)
     parts, frames = [], []
-    for visit, each, change in zip(visits, found, changes, strict=True):
-        part = _Part.of_intervals(each)
-        frame = part.frame if columns.intervals else each.scores
+    for visit, each, beside, change in zip(visits, found, covariates, changes, strict=True):
+        frame = each.table() if columns.intervals else each.scores
         if change is not None:
             frame = pd.concat([frame, _wide(change, each.scores)], axis=1)
-        frame.insert(0, name, visit)
+        names, reasons = list(each.scores.columns), each.reasons.to_numpy()
+        part = _Part.beside(frame, names, reasons, beside, norms, told=columns.intervals)
+        part.frame.insert(0, name, visit)
         parts.append(part)
-        frames.append(frame)
+        frames.append(part.frame)
     scores = pd.concat(frames)
+    order = sorted(scores.columns, key=lambda column: column == MISSING)  # the first visit has no change
     first_seen = {key: at for at, key in reversed([*enumerate(scores.index)])}
     places = scores.index.map(first_seen)
-    scores = scores.iloc[np.argsort(places, kind="stable")]
+    scores = scores.iloc[np.argsort(places, kind="stable")][order]
     said = [f"Visits, in this order: {listed(visits, most=12)}.", *join_notes(notes)]
     said += _interval_notes(model, columns, np.sum([part.unsaid for part in parts], axis=0))
     said += _change_notes([change for change in changes if change is not None])
+    if norms is not None:
+        without = sum((part.without for part in parts), Counter[str]())
+        said += _percentile_notes(norms, without, what="visit")
     return Scored(scores, tuple(said), sum(part.silent for part in parts))
 
 

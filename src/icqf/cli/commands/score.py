@@ -23,11 +23,11 @@ _AT_A_TIME = 2**20
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
-  icqf score results/model.icqf new.csv --out scores.csv
+  icqf score results new.csv --out scores.csv
   icqf score results/model.icqf new.sav > scores.csv
-  icqf score results/model.icqf new.csv --norms norms/norms.icqf-norms --out scores.csv
-  icqf score results/model.icqf cohort.parquet --out scores.parquet
-  icqf score results/model.icqf visits.csv --visit-column time --change --out change.csv""",
+  icqf score results new.csv --norms norms/norms.icqf-norms --out scores.csv
+  icqf score results cohort.parquet --out scores.parquet
+  icqf score results visits.csv --visit-column time --change --out change.csv""",
 )
 @settings(ScoreOptions)
 @click.option("--out", type=FILE, help="Table to write.  [default: CSV on standard output]")
@@ -35,14 +35,14 @@ Examples:
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors, and scores without --out.")
 @click.pass_context
 def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_: Any) -> None:
-    """Score the participants in ANSWERS with a fitted MODEL.
+    """Score the participants in ANSWERS with a fitted MODEL: a model file, or the folder of its results.
 
     The table needs the model's items and confounds, under the same names. Ranges, directions and missing
     codes are those of the fit. Participants who answered nothing are included, with empty scores.
 
     Each score (mood) comes with its 90 % interval (mood_low, mood_high) and its information
     (mood_information): the reliability for the answers given, from 0 to 1. A score about which the answers
-    say next to nothing is left empty.
+    say next to nothing is left empty; the last column (missing) says which scores are missing and why.
 
     With --visit-column, ANSWERS has several rows per participant, and so have the scores. With --change, each
     is followed by the change since the participant's first visit: the difference (mood_change), its interval
@@ -55,7 +55,8 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
     table with their items; absent instruments are treated as missing.
 
     With --norms, the table needs the columns that the norms are by, and participants for whom one of them is
-    missing or outside the reference sample have no percentiles.
+    missing or outside the reference sample have no percentiles. With --change, every visit is compared with
+    people of the age at that visit.
     """
     from icqf.workflow.results_folder import refuse_table
     from icqf.workflow.score import write_scores
