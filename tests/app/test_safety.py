@@ -302,7 +302,7 @@ def test_only_a_fit_of_the_run_is_ended(number, tmp_path):
             ended = []
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(process, "_signal_group", lambda *given: ended.append(given))
-                with pytest.raises(InputError, match="This fit was started elsewhere"):
+                with pytest.raises(InputError, match="This was started elsewhere"):
                     process.stop(run)
         assert ended == [] and other.poll() is None
     finally:

@@ -263,7 +263,7 @@ def test_the_keyboard_is_enough(tab, tmp_path):
     tab.wait("[name='n_components']")
     reach("Start the fit").send_keys(Keys.ENTER).perform()
     tab.wait("h1", "Fitting")
-    reach("Cancel the fit").send_keys(Keys.ENTER).perform()
+    reach("Cancel").send_keys(Keys.ENTER).perform()
     tab.wait("h2", "The fit was stopped")
     tab.browser.get(f"http://{tab.server.host}/runs/{tab.run.name}/remove")
     reach("Remove this run").send_keys(Keys.ENTER).perform()

@@ -7,9 +7,18 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.pages import PageRequest, command, form_field, in_words, page, redirect, render, run_url
-from icqf.app.runs import Run
-from icqf.data.settings import PARAMETERS, Flag, OneOf, number_in, options_in
+from icqf.app.pages import (
+    PageRequest,
+    command,
+    entered,
+    form_field,
+    in_words,
+    page,
+    redirect,
+    render,
+    run_url,
+)
+from icqf.app.runs import Job, Run
 from icqf.errors import InputError
 from icqf.workflow.options import StudyOptions
 
@@ -20,7 +29,6 @@ ADVANCED = (
     *("missing_confounds", "smallest_category", "n_init", "tol", "max_iter", "bootstrap", "consensus"),
     *("all_rules", "with_participants", "figures", "format", "jobs", "seed"),
 )
-OPTIONS = options_in(StudyOptions)
 
 
 @page
@@ -28,8 +36,13 @@ def fit(request: PageRequest) -> Response:
     """Show the options of a run, or the progress of its fit."""
     run = request.usable_run
     if process.status(run) == "running":
-        places = {"poll": run_url(run, "progress"), "after": f"/runs/{run.id}"}
-        return render(request, "running.html", step="fit", **(_progress(run) | places))
+        places = {
+            "poll": run_url(run, "progress"),
+            "after": f"/runs/{run.id}",
+            "cancel": run_url(run, "cancel"),
+        }
+        words: dict[str, Any] = {"heading": f"Fitting {run.about['title']}"}
+        return render(request, "running.html", step="fit", **words, **(progress_of(run) | places))
     return _form(request, run, _values(run.options))
 
 
@@ -38,7 +51,9 @@ def begin(request: PageRequest) -> Response:
     """Save the options, and start the fit."""
     run = request.usable_run
     process.require_idle(run)
-    values = {name: _value_of(request, name) for name in (*USUAL, *ADVANCED)}
+    fields = [form_field(StudyOptions, name, "") for name in (*USUAL, *ADVANCED)]
+    values = {each["name"]: entered(request, StudyOptions, each) for each in fields}
+    values |= {name: values[name] or ["auto"] for name in USUAL}
     try:
         options = StudyOptions.of(run.options.to_dict() | values)
     except InputError as error:
@@ -66,11 +81,12 @@ def cancel(request: PageRequest) -> Response:
 def progress(request: PageRequest) -> Response:
     """Return the progress of the fit as JSON."""
     run = request.usable_run
-    return JSONResponse({"ready": process.status(run) != "running", **_progress(run)})
+    return JSONResponse({"ready": process.status(run) != "running", **progress_of(run)})
 
 
-def _progress(run: Run) -> dict[str, Any]:
-    state = process.progress(run)
+def progress_of(job: Job) -> dict[str, Any]:
+    """Return the progress of a job, with one line of text."""
+    state = process.progress(job)
     text = f"{state['what']}: {state['text']}" if state["text"] else f"{state['what']} …"
     return state | {"text": text}
 
@@ -96,14 +112,3 @@ def _form(request: PageRequest, run: Run, values: dict[str, Any], *, fault: str 
 def _values(options: StudyOptions) -> dict[str, Any]:
     plain = options.to_dict()
     return {name: plain[name] for name in (*USUAL, *ADVANCED)}
-
-
-def _value_of(request: PageRequest, name: str) -> Any:
-    """Return an option from the form, in the type of that option."""
-    kind = OPTIONS[name].kind or PARAMETERS[name]
-    if isinstance(kind, Flag):
-        return name in request.form
-    if name in USUAL:
-        return request.listed(name) or ["auto"]
-    text = request.text(name)
-    return text if isinstance(kind, OneOf) else number_in(text)

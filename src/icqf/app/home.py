@@ -55,6 +55,29 @@ def open_files(request: PageRequest) -> Response:
 
 
 @page
+def open_several(request: PageRequest) -> Response:
+    """Store the files of several questionnaires, or a table of all with its codebook, and start a run."""
+    files = [each for each in request.form.getlist("files") if isinstance(each, UploadFile) and each.filename]
+    if not files:
+        raise InputError("No file was chosen.", remedy="Choose the files of all questionnaires.")
+    title = _shown_name(files[0]) if len(files) == 1 else f"{_shown_name(files[0])} and {len(files) - 1} more"
+    run, codebook = request.app.runs.begin(title), request.file("several-codebook")
+    try:
+        places = [run.add(each.filename or "", each.file) for each in files]
+        single = len(places) == 1 and (codebook is not None or places[0].suffix == ".icqf")
+        given = {"answers": places[0] if single else places[0].parent}
+        if codebook is not None:
+            name = codebook.filename if single else "codebook.csv"
+            place = run.add(name or "", codebook.file, otherwise="codebook")
+            given |= {"codebook": place} if single else {}
+        run.save(StudyOptions.of(given))
+    except BaseException:
+        request.app.runs.remove(run)
+        raise
+    return redirect(run_url(run, "more"))
+
+
+@page
 def open_demo(request: PageRequest) -> Response:
     """Start a run with the embedded demo."""
     from icqf.workflow.demo import demo_values, write_demo_files
@@ -95,6 +118,8 @@ def choose_folder(request: PageRequest) -> Response:
 def resume(request: PageRequest) -> Response:
     """Show a run at its current step."""
     run = request.usable_run
+    if run.starts_from != "study":
+        return redirect(run_url(run, "more"))
     state = process.status(run)
     return redirect(run_url(run, {"ready": "check", "done": "results"}.get(state, "fit")))
 
@@ -113,8 +138,9 @@ def removal(request: PageRequest) -> Response:
 
 @page
 def remove(request: PageRequest) -> Response:
-    """Stop a run's fit, and remove its data and results."""
-    process.stop(request.run_or_404)
+    """Stop all that a run does, and remove its data and results."""
+    for job in (request.run_or_404, *request.run_or_404.analyses):
+        process.stop(job)
     request.app.runs.remove(request.run_or_404)
     return redirect("/history")
 
@@ -138,4 +164,9 @@ def _row(run: Run) -> dict[str, Any]:
             row["result"] = str(error)
     elif row["status"] == "damaged":
         row["result"] = run.damage
+        return row
+    further = len(run.analyses)
+    if further:
+        also = f"{further} further {'analysis' if further == 1 else 'analyses'}"
+        row["result"] = f"{row['result']}; {also}" if row["result"] else also
     return row

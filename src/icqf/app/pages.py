@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import shlex
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from jinja2 import Environment
 from python_multipart.exceptions import FormParserError
@@ -22,26 +25,27 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from icqf.app.guard import limit_sentence
 from icqf.app.process import Worker, status
-from icqf.app.runs import Run, Runs
-from icqf.data.settings import PARAMETERS, Flag, OneOf, Settings, options_in
+from icqf.app.runs import Job, Run, Runs
+from icqf.data.settings import PARAMETERS, Flag, Number, OneOf, Settings, number_in, options_in
 from icqf.errors import InputError, Setting, sentence
 from icqf.report.renderers.html import environment
 from icqf.workflow.options import StudyOptions
 
 STEPS = {
-    **{"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "person": "One person"},
+    **{"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "more": "More analyses"},
     **{"compare": "Compare"},
 }
 STATUS = {
     "ready": "not fitted yet",
-    "running": "being fitted",
+    "running": "running",
     "done": "done",
     "stopped": "stopped",
     "failed": "failed",
     "damaged": "damaged",
 }
 _MOST_FIELDS = 20_000
-_MOST_FILES = 8
+_MOST_FILES = 60
+_LARGEST_ARCHIVE = 2**30
 SEE_OTHER = 303
 
 
@@ -139,13 +143,24 @@ def _respond(handler: Handler, request: PageRequest) -> Response:
         return _error_page(request, f"{name}{error.strerror or error}.")
 
 
-def in_words(message: Any) -> str:
+def in_words(message: Any, kind: type[Settings] = StudyOptions) -> str:
     """Return the text of an error, a warning or a finding, with settings named as in the forms."""
-    return sentence(message, _labelled)
+    return sentence(message, partial(_labelled, kind=kind))
 
 
-def _labelled(setting: Setting) -> str:
-    declared = options_in(StudyOptions).get(setting.name)
+def as_in_forms(text: str, kind: type[Settings]) -> str:
+    """Return the message of a command with options such as --by named as in the forms."""
+    declared = options_in(kind)
+
+    def label(match: re.Match[str]) -> str:
+        known = declared.get(match[1].replace("-", "_"))
+        return match[0] if known is None or not known.label else f"“{known.label}”"
+
+    return re.sub(r"--([a-z][a-z-]*)", label, text)
+
+
+def _labelled(setting: Setting, kind: type[Settings]) -> str:
+    declared = options_in(kind).get(setting.name)
     if declared is None or not declared.label:
         return str(setting)
     values = setting.value if isinstance(setting.value, list | tuple) else [setting.value]
@@ -153,21 +168,51 @@ def _labelled(setting: Setting) -> str:
     return f"{written} under “{declared.label}”" if setting.assigned else f"“{declared.label}”"
 
 
-def form_field(kind: type[Settings], name: str, value: Any, **more: Any) -> dict[str, Any]:
-    """Describe an option for a form: a checkbox, a list or a text field, by its kind."""
-    declared = options_in(kind)[name]
+def form_field(
+    kind: type[Settings], name: str, value: Any, *, columns: Sequence[str] = (), **more: Any
+) -> dict[str, Any]:
+    """Describe an option for a form: a checkbox, several, a list, a file or a text field, by its kind.
+
+    A column is chosen from `columns`, if these are known.
+    """
+    declared, default = options_in(kind)[name], getattr(kind, name, None)
     limits = None if declared.take is not None else declared.kind or PARAMETERS[name]
-    shape = "tick" if isinstance(limits, Flag) else "list" if isinstance(limits, OneOf) else "line"
+    choices = tuple(limits.choices) if isinstance(limits, OneOf) else ()
+    choices = tuple(columns) if declared.metavar == "COLUMN" else choices
+    needless = bool(choices) and default is None
+    several = declared.many or isinstance(default, tuple) or isinstance(value, list | tuple)
+    shape = "ticks" if choices and several else "list" if choices else "line"
+    shape = (
+        "tick" if isinstance(limits, Flag) else "file" if declared.file and not declared.metavar else shape
+    )
     return {
         "name": name,
         "label": declared.label,
-        "about": declared.help,
+        "about": "" if declared.help.rstrip(".") == declared.label else declared.help,
         "shape": shape,
-        "value": ", ".join(map(str, value)) if isinstance(value, list | tuple) else value,
-        "choices": limits.choices if isinstance(limits, OneOf) else (),
-        "empty": "",
+        "value": ", ".join(map(str, value)) if shape == "line" and isinstance(value, list | tuple) else value,
+        "choices": choices,
+        "empty": declared.usual or ("choose one" if declared.missing else "none" if needless else ""),
         **more,
     }
+
+
+def entered(request: PageRequest, kind: type[Settings], field: Mapping[str, Any]) -> Any:
+    """Return what was entered in a field of a form, in the type of its option; "" or [] for nothing."""
+    name, shape = field["name"], field["shape"]
+    declared, default = options_in(kind)[name], getattr(kind, name, None)
+    if shape == "tick":
+        return name in request.form
+    if shape == "ticks":
+        return request.texts(name)
+    text = request.text(name)
+    if declared.whole:
+        return [text] if text else []
+    if declared.many or isinstance(default, tuple):
+        numbers = isinstance(declared.kind, Number)
+        return [number_in(each) if numbers else each for each in request.listed(name)]
+    limits = None if declared.take is not None else declared.kind or PARAMETERS[name]
+    return number_in(text) if isinstance(limits, Number) else text
 
 
 def _error_page(request: PageRequest, message: str) -> Response:
@@ -185,11 +230,12 @@ def render(request: PageRequest, template: str, *, code: int = 200, **values: An
     """Render a page."""
     run, app = request.run, request.app
     state = None if run is None else status(run)
+    bare = run is not None and bool(run.offers) and run.starts_from != "study"
     text = TEMPLATES.get_template(template).render(
         {
             "run": run,
             "state": state,
-            "steps": STEPS.items(),
+            "steps": [each for each in STEPS.items() if each[0] == "more" or not bare],
             "step": "",
             "limit": app.limit,
             "limit_sentence": limit_sentence(app.limit),
@@ -198,6 +244,18 @@ def render(request: PageRequest, template: str, *, code: int = 200, **values: An
         }
     )
     return HTMLResponse(text.encode("utf-8", "replace"), code)  # files may hold invalid characters
+
+
+def archive(job: Job, name: str) -> Response:
+    """Return all result files of a job as a zip archive."""
+    if sum(size for _, size in job.outputs()) > _LARGEST_ARCHIVE:
+        raise InputError(f"The results are too large for one archive; they are in {job.results}.")
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as out:
+        for each, _ in job.outputs():
+            out.write(job.results / each, f"{name}/{each}")
+    headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}.zip"}
+    return Response(content.getvalue(), media_type="application/zip", headers=headers)
 
 
 def redirect(address: str) -> RedirectResponse:

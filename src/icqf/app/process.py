@@ -1,8 +1,8 @@
-"""Fits run in separate processes: started, monitored through a file, and stopped with all their children.
+"""Fits and other analyses run in separate processes: started, watched through a file, and stopped.
 
-A fit's process holds a lock on a file in its run's folder, by which a restarted server recognises it. The
-server stops the process whose id is in that file only if it works in the run's folder: in a folder shared
-with a container, the id may belong to another process.
+The process of a job holds a lock on a file in the job's folder, by which a restarted server recognises it.
+The server stops the process whose id is in that file only if it works in that folder: in a folder shared with
+a container, the id may belong to another process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from icqf.app.runs import CONFIG, RESULTS, Run, readable
+from icqf.app.runs import CONFIG, RESULTS, Job, Run, readable
 from icqf.errors import InputError
 from icqf.io.study_files import FILES
 from icqf.workflow.options import StudyOptions
@@ -42,45 +42,45 @@ _STARTING = threading.Lock()
 _CHILDREN: dict[Path, subprocess.Popen[bytes]] = {}  # started by this server; they must be waited for
 
 
-def status(run: Run) -> str:
+def status(job: Job) -> str:
     """Return "ready", "running", "done", "stopped" (it can be continued), "failed" or "damaged"."""
-    if run.damage:
+    if job.damage:
         return "damaged"
-    if is_running(run):
+    if is_running(job):
         return "running"
-    if run.done:
+    if job.done:
         return "done"
-    if not os.path.exists(run.folder / LOG):
+    if not os.path.exists(job.folder / LOG):
         return "ready"
-    return "failed" if _ERROR in log_text(run) else "stopped"
+    return "failed" if _ERROR in log_text(job) else "stopped"
 
 
-def start(run: Run) -> None:
-    """Begin the fit of a run, or continue one that was stopped."""
-    run.require_whole()
-    scheduler = run.options.scheduler
+def start(job: Job) -> None:
+    """Begin a job, or continue one that was stopped."""
+    job.require_whole()
+    scheduler = getattr(job.options, "scheduler", None)
     if scheduler:  # somebody else's run must not send the answers to their cluster
         raise InputError(
             f"The settings of this run name a cluster ({scheduler}); the app works on this computer only.",
             code="elsewhere",
-            remedy="Remove engine and scheduler from its config.toml, or use icqf fit --config.",
+            remedy=f"Remove engine and scheduler from its config.toml, or use icqf {job.tool} --config.",
         )
     with _STARTING:
-        if is_running(run) or run.done:
+        if is_running(job) or job.done:
             return
-        words = ["fit", "--config", CONFIG, "--out", RESULTS, "--progress", PROGRESS]
-        words += ["--resume"] if (run.folder / JOURNAL).exists() else []
-        lock, log = _open_lock(run.folder / LOCK), -1
+        words = [job.tool, "--config", CONFIG, "--out", RESULTS, "--progress", PROGRESS]
+        words += ["--resume"] if (job.folder / JOURNAL).exists() else []
+        lock, log = _open_lock(job.folder / LOCK), -1
         try:
             if not _lock(lock):  # another server has started it
                 return
             os.truncate(lock, 0)
             for name in (PROGRESS, LOG):  # removed, not emptied: they may be hard links
-                (run.folder / name).unlink(missing_ok=True)
-            log = os.open(run.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+                (job.folder / name).unlink(missing_ok=True)
+            log = os.open(job.folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "icqf", *words],  # -P: import nothing from the run's folder
-                cwd=run.folder,
+                [sys.executable, "-P", "-m", "icqf", *words],  # -P: import nothing from the job's folder
+                cwd=job.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -88,41 +88,41 @@ def start(run: Run) -> None:
                 **_detached(lock),
             )
             os.write(lock, str(child.pid).encode())
-            _CHILDREN[run.folder] = child
+            _CHILDREN[job.folder] = child
         finally:
             os.close(lock)
             if log >= 0:
                 os.close(log)
 
 
-def stop(run: Run) -> None:
-    """Stop the fit and all its processes; finished fits of a search are kept."""
-    if not is_running(run):
+def stop(job: Job) -> None:
+    """Stop a job and all its processes; finished work in its journal is kept."""
+    if not is_running(job):
         return
-    pid = _group_leader(run)
+    pid = _group_leader(job)
     if pid is None:
         raise InputError(
-            "This fit was started elsewhere, so it cannot be stopped here.",
+            "This was started elsewhere, so it cannot be stopped here.",
             code="not-ours",
             remedy="Stop it where it was started.",
         )
     for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        if is_running(run):
+        if is_running(job):
             _signal_group(pid, number)
             until = time.monotonic() + _SECONDS_TO_END
-            while is_running(run) and time.monotonic() < until:
+            while is_running(job) and time.monotonic() < until:
                 time.sleep(0.05)
 
 
-def is_running(run: Run) -> bool:
-    """Whether the fit's process is alive: whether its lock is held."""
-    child = _CHILDREN.get(run.folder)
+def is_running(job: Job) -> bool:
+    """Whether the job's process is alive: whether its lock is held."""
+    child = _CHILDREN.get(job.folder)
     if child is not None and child.poll() is not None:
-        del _CHILDREN[run.folder]
+        del _CHILDREN[job.folder]
         child = None
     try:
         fcntl: Any = importlib.import_module("fcntl")
-        lock = os.open(run.folder / LOCK, os.O_RDWR | _NOT_THROUGH_LINKS)
+        lock = os.open(job.folder / LOCK, os.O_RDWR | _NOT_THROUGH_LINKS)
     except ImportError:  # Windows: only this server's own processes are known
         return child is not None
     except OSError:
@@ -136,20 +136,20 @@ def is_running(run: Run) -> bool:
     return False
 
 
-def progress(run: Run) -> dict[str, Any]:
-    """Return the progress of the fit: its stage, in words, and the numbers done and in total (0: unknown)."""
+def progress(job: Job) -> dict[str, Any]:
+    """Return the progress of a job: its stage, in words, and the numbers done and in total (0: unknown)."""
     try:
-        content = json.loads(_tail(run.folder / PROGRESS, _MOST_LOG))
+        content = json.loads(_tail(job.folder / PROGRESS, _MOST_LOG))
         texts = {name: readable(str(content[name])) for name in ("what", "text")}
         return {**texts, "done": int(content["done"]), "total": int(content["total"])}
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return {"what": "Reading the file", "text": "", "done": 0, "total": 0}
 
 
-def log_text(run: Run) -> str:
+def log_text(job: Job) -> str:
     """Return the output of the command, its last part if long."""
     with suppress(OSError):
-        return _tail(run.folder / LOG, _MOST_LOG).decode("utf-8", "replace").strip()
+        return _tail(job.folder / LOG, _MOST_LOG).decode("utf-8", "replace").strip()
     return ""
 
 
@@ -160,9 +160,9 @@ def _tail(path: Path, most: int) -> bytes:
         return stream.read(most)
 
 
-def error_text(run: Run) -> str:
+def error_text(job: Job) -> str:
     """Return the command's error message, or else all its output."""
-    text = log_text(run)
+    text = log_text(job)
     return text.rpartition(_ERROR)[2] if _ERROR in text else text
 
 
@@ -176,17 +176,17 @@ def require_idle(run: Run) -> None:
         )
 
 
-def _group_leader(run: Run) -> int | None:
-    """Return the id of the process that fits the run and leads its process group; None if uncertain."""
-    child = _CHILDREN.get(run.folder)
+def _group_leader(job: Job) -> int | None:
+    """Return the id of the process that does the job and leads its process group; None if uncertain."""
+    child = _CHILDREN.get(job.folder)
     if child is not None:
         return child.pid
     try:
-        pid = int((run.folder / LOCK).read_text(encoding="ascii"))
+        pid = int((job.folder / LOCK).read_text(encoding="ascii"))
         if pid < 2 or os.getpgid(pid) != pid:  # group 0 is this server's own, 1 is everybody's
             return None
         folder = Path(f"/proc/{pid}/cwd")
-        return pid if not Path("/proc/self").exists() or folder.samefile(run.folder) else None
+        return pid if not Path("/proc/self").exists() or folder.samefile(job.folder) else None
     except ProcessLookupError:  # it ended before its children
         return pid
     except (OSError, ValueError, OverflowError, AttributeError):

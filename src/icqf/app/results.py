@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
 from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
 
 from starlette.responses import FileResponse, Response
 
 from icqf.app import process
 from icqf.app.guard import REPORT_POLICY
-from icqf.app.pages import PageRequest, command, page, redirect, render, run_url
+from icqf.app.pages import PageRequest, archive, command, page, redirect, render, run_url
 from icqf.app.runs import SCORES, Run
 from icqf.errors import InputError
 
 _REPORT = "report.html"
-_LARGEST_ARCHIVE = 2**30
 
 
 @page
@@ -109,14 +105,7 @@ def everything(request: PageRequest) -> Response:
     run = request.usable_run
     if not run.done:
         raise InputError("This run has no results yet.")
-    if sum(size for _, size in run.outputs()) > _LARGEST_ARCHIVE:
-        raise InputError(f"The results are too large for one archive; they are in {run.results}.")
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
-        for name, _ in run.outputs():
-            archive.write(run.results / name, f"{run.id}/{name}")
-    headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(run.id)}.zip"}
-    return Response(content.getvalue(), media_type="application/zip", headers=headers)
+    return archive(run, run.id)
 
 
 def _read(run: Run) -> tuple[list[dict[str, Any]], tuple[Any, ...]]:

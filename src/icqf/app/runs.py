@@ -15,9 +15,12 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
+from icqf.app.offers import OFFERS, Offer
+from icqf.data.settings import Settings, options_in, parts_of
 from icqf.errors import InputError, short
 from icqf.io.atomic import write_bytes
 from icqf.io.study_files import FILES
@@ -29,8 +32,8 @@ CONFIG = "config.toml"
 RESULTS = "results"
 DATA = "data"
 SCORES = "scores"
-PERSONS = "persons"
-_HEAD = "# Repeat this run with: icqf fit --config config.toml --out NEW_FOLDER\n"
+FURTHER = "analyses"
+_HEAD = "# Repeat this with: icqf {tool} --config config.toml --out NEW_FOLDER\n"
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,80}")
 _LARGEST_JSON = 2**25
 _LARGEST_CONFIG = 2**22
@@ -38,6 +41,7 @@ _MOST_ENTRIES = 20_000
 # Errors that a file written by somebody else may raise.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 _CHUNK = 2**20
+Kind = TypeVar("Kind", bound=Settings)
 
 
 def readable(text: str) -> str:
@@ -96,8 +100,8 @@ def _read_provenance(path: Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One run, described by its folder."""
+class Job:
+    """A command with its options and its results, in a folder of its own."""
 
     folder: Path
 
@@ -105,6 +109,88 @@ class Run:
     def id(self) -> str:
         """The name of the folder."""
         return self.folder.name
+
+    @property
+    def tool(self) -> str:
+        """The command."""
+        return "fit"
+
+    @property
+    def root(self) -> Path:
+        """The folder that holds all files it may read."""
+        return self.folder
+
+    @property
+    def damage(self) -> str:
+        """What is wrong with the folder; empty if it can be used."""
+        return ""
+
+    def require_whole(self) -> None:
+        """Refuse a folder that is damaged or contains links."""
+
+    @property
+    def config(self) -> Path:
+        """The file with the options."""
+        return self.folder / CONFIG
+
+    @property
+    def results(self) -> Path:
+        """The folder of results."""
+        return self.folder / RESULTS
+
+    @property
+    def done(self) -> bool:
+        """Whether there are results."""
+        return os.path.isfile(self.results / PROVENANCE)
+
+    @property
+    def settings(self) -> str:
+        """The text of ``config.toml``."""
+        try:
+            with self.config.open("rb") as stream:
+                return stream.read(_LARGEST_CONFIG).decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    def read_options(self, kind: type[Kind]) -> Kind:
+        """Return the options in ``config.toml``; files outside the root are refused."""
+        if os.path.isfile(self.config) and self.config.stat().st_size > _LARGEST_CONFIG:
+            raise InputError(f"{CONFIG}: the file is too large for a file of settings.")
+        options = kind.of(read_config(self.config, kind))
+        for name, declared in options_in(kind).items():
+            for path in parts_of(getattr(options, name)) if declared.file else ():
+                if isinstance(path, Path) and not path.resolve().is_relative_to(self.root.resolve()):
+                    raise InputError(
+                        f"The settings of this run name a file outside its folder ({name}: {path}); the app "
+                        "reads only a run's own files.",
+                        code="outside",
+                        remedy="Open the file as a new run, or use icqf fit --config.",
+                    )
+        return options
+
+    @property
+    def options(self) -> Settings:
+        """The options of the command."""
+        return self.read_options(StudyOptions)
+
+    def save(self, options: Settings) -> None:
+        """Write the options."""
+        head = _HEAD.format(tool=self.tool)
+        write_bytes(self.config, (head + options.to_toml(folder=self.folder)).encode())
+
+    def outputs(self) -> list[tuple[str, int]]:
+        """The result files with their sizes, those in subfolders included."""
+        places = {name: self.results / name for name in files_in(self.results) if name == readable(name)}
+        return [(name, path.stat().st_size) for name, path in places.items() if self.holds(path)]
+
+    def holds(self, path: Path) -> bool:
+        """Whether a path is a file inside this folder, and not a link out of it."""
+        return path.is_file() and path.resolve().is_relative_to(self.folder.resolve())
+
+
+@dataclass(frozen=True)
+class Run(Job):
+    """One run, described by its folder."""
 
     @property
     def about(self) -> dict[str, str]:
@@ -153,21 +239,6 @@ class Run:
             )
 
     @property
-    def config(self) -> Path:
-        """The file with the options."""
-        return self.folder / CONFIG
-
-    @property
-    def results(self) -> Path:
-        """The folder of results."""
-        return self.folder / RESULTS
-
-    @property
-    def done(self) -> bool:
-        """Whether there are results."""
-        return os.path.isfile(self.results / PROVENANCE)
-
-    @property
     def provenance(self) -> dict[str, Any]:
         """The content of ``provenance.json`` of the results."""
         try:
@@ -182,32 +253,50 @@ class Run:
     @property
     def options(self) -> StudyOptions:
         """The options in ``config.toml``; files outside the run's folder are refused."""
-        if os.path.isfile(self.config) and self.config.stat().st_size > _LARGEST_CONFIG:
-            raise InputError(f"{CONFIG}: the file is too large for a file of settings.")
-        options = StudyOptions.of(read_config(self.config))
-        for name in FILES:
-            path = getattr(options, name)
-            if path is not None and not path.resolve().is_relative_to(self.folder.resolve()):
-                raise InputError(
-                    f"The settings of this run name a file outside its folder ({name}: {path}); the app "
-                    "reads only a run's own files.",
-                    code="outside",
-                    remedy="Open the file as a new run, or use icqf fit --config.",
-                )
-        return options
+        return self.read_options(StudyOptions)
 
     @property
-    def settings(self) -> str:
-        """The text of ``config.toml``."""
-        try:
-            with self.config.open("rb") as stream:
-                return stream.read(_LARGEST_CONFIG).decode("utf-8", "replace")
-        except OSError:
-            return ""
+    def starts_from(self) -> str:
+        """What was opened: the answers of a "study", "files" of several questionnaires, or a "model"."""
+        answers = self.options.answers
+        return (
+            "files" if os.path.isdir(answers) else "model" if answers.suffix.lower() == ".icqf" else "study"
+        )
 
-    def save(self, options: StudyOptions) -> None:
-        """Write the options."""
-        write_bytes(self.config, (_HEAD + options.to_toml(folder=self.folder)).encode())
+    @property
+    def analyses(self) -> list[FurtherAnalysis]:
+        """Further analyses, latest first."""
+        folder = self.folder / FURTHER
+        names = os.listdir(folder) if folder.is_dir() and not folder.is_symlink() else []
+        found = [each for name in names if (each := self.analysis(name)) is not None]
+        return sorted(found, key=lambda each: (each.created, each.id), reverse=True)
+
+    def analysis(self, id: str) -> FurtherAnalysis | None:
+        """Return the further analysis with this id, or None."""
+        folder = self.folder / FURTHER / id
+        tool, _, number = id.rpartition("-")
+        known = tool in OFFERS and number.isdecimal() and folder.is_dir() and not folder.is_symlink()
+        return FurtherAnalysis(folder, self) if known else None
+
+    @property
+    def offers(self) -> dict[str, Offer]:
+        """The further analyses that are possible now, by command."""
+        try:
+            here = {self.starts_from} | ({"results"} if self.done else set())
+            here |= {"visits"} if here == {"study"} or self.options.visit else set()
+        except InputError:  # its settings cannot be read
+            return {}
+        return {tool: offer for tool, offer in OFFERS.items() if here & set(offer.needs)}
+
+    def begin(self, tool: str, options: Settings) -> FurtherAnalysis:
+        """Make the folder of a further analysis."""
+        place = self.folder / FURTHER
+        place.mkdir(exist_ok=True, mode=0o700)
+        number = next(n for n in count(1) if not os.path.lexists(place / f"{tool}-{n}"))
+        new = FurtherAnalysis(place / f"{tool}-{number}", self)
+        new.folder.mkdir(mode=0o700)
+        new.save(options)
+        return new
 
     def describe(self, **about: str) -> None:
         """Store the run's title, date and origin."""
@@ -222,26 +311,63 @@ class Run:
             shutil.copyfileobj(stream, out, _CHUNK)
         return path
 
-    def outputs(self) -> list[tuple[str, int]]:
-        """The result files with their sizes, those in subfolders included."""
-        places = {name: self.results / name for name in files_in(self.results) if name == readable(name)}
-        return [(name, path.stat().st_size) for name, path in places.items() if self._holds(path)]
-
     def scored(self) -> list[str]:
         """The tables of scores of new participants."""
-        return self._files_in(SCORES)
+        folder = self.folder / SCORES
+        return sorted(path.name for path in folder.iterdir() if self.holds(path)) if folder.is_dir() else []
 
-    def persons(self) -> list[str]:
-        """The pages about single persons, which are no results."""
-        return self._files_in(PERSONS)
 
-    def _files_in(self, name: str) -> list[str]:
-        folder = self.folder / name
-        return sorted(path.name for path in folder.iterdir() if self._holds(path)) if folder.is_dir() else []
+@dataclass(frozen=True)
+class FurtherAnalysis(Job):
+    """A further analysis of a run, in a folder inside that of the run."""
 
-    def _holds(self, path: Path) -> bool:
-        """Whether a path is a file inside this run's folder, and not a link out of it."""
-        return path.is_file() and path.resolve().is_relative_to(self.folder.resolve())
+    run: Run
+
+    @property
+    def tool(self) -> str:
+        return self.id.rpartition("-")[0]
+
+    @property
+    def offer(self) -> Offer:
+        """How the app describes it."""
+        return OFFERS[self.tool]
+
+    @property
+    def root(self) -> Path:
+        return self.run.folder
+
+    @property
+    def damage(self) -> str:
+        return self.run.damage
+
+    def require_whole(self) -> None:
+        self.run.require_whole()
+
+    @property
+    def done(self) -> bool:
+        """Whether there are results; where these are written one by one, the versions come last."""
+        try:
+            return "versions" in _read_json(self.results / PROVENANCE)
+        except _UNREADABLE:
+            return False
+
+    @property
+    def created(self) -> float:
+        """When it was started, in seconds."""
+        try:
+            return self.config.stat().st_mtime
+        except OSError:
+            return 0.0
+
+    @property
+    def options(self) -> Settings:
+        return self.read_options(self.offer.kind)
+
+    @property
+    def pages(self) -> list[str]:
+        """The HTML pages among the results, the main one first."""
+        names = [name for name, _ in self.outputs() if name.endswith(".html")]
+        return sorted(names, key=lambda name: (name != self.offer.page, name))
 
 
 class Runs:
@@ -313,14 +439,14 @@ class Runs:
             raise
         return new
 
-    def remove(self, run: Run) -> None:
-        """Remove a run with its data and results."""
+    def remove(self, run: Job) -> None:
+        """Remove a run with its data and results, or a further analysis."""
         try:
             shutil.rmtree(run.folder)
         except (OSError, RecursionError) as error:
             reason = getattr(error, "strerror", None) or "its folders are nested too deeply"
             raise InputError(
-                f"{run.folder}: the run cannot be removed ({reason}).",
+                f"{run.folder}: this folder cannot be removed ({reason}).",
                 code="not-removed",
-                remedy="Remove its folder by hand.",
+                remedy="Remove it by hand.",
             ) from None

@@ -276,7 +276,7 @@ def penalties(value: Any, name: str = "beta") -> tuple[float, ...]:
     if [str(part).strip().lower() for part in parts_of(value)] == ["auto"]:
         return ()
     for part in parts_of(value):
-        number = _number(part)
+        number = math.inf if str(part).strip().lower() == "inf" else _number(part)
         given = part if number is None or not isinstance(part, str) else number
         check_parameter(name, given, {name: PARAMETERS[name]})
         strengths.add(float(part))
@@ -499,7 +499,7 @@ class Settings:
                 value = "auto"
             elif isinstance(value, tuple):
                 value = [_path_text(each, folder) if isinstance(each, Path) else each for each in value]
-            if value is not None and value not in ([], {}):
+            if value is not None and value not in ([], {}, ""):
                 plain[name] = value
         return plain
 

@@ -72,7 +72,9 @@ class StudyFiles(Settings):
         usual="recognised by name",
         label="Participant ids",
     )
-    confounds: tuple[str, ...] = option((), "Columns such as age and sex.", take=texts, metavar="COLUMN")
+    confounds: tuple[str, ...] = option(
+        (), "Columns such as age and sex.", take=texts, metavar="COLUMN", label="Confounds"
+    )
     groups: str | None = option(
         None,
         "Column of families or sites, which folds never split.",

@@ -99,6 +99,7 @@ missing_codes, reverse, visit
         take=counts,
         metavar="K",
         usual="auto",
+        label="Number of meta-factors",
     )
     meta_beta: tuple[float, ...] = option(
         (),
@@ -106,6 +107,7 @@ missing_codes, reverse, visit
         take=lambda value: penalties(value, "meta_beta"),
         metavar="NUMBER",
         usual="0.01 0.05 0.1",
+        label="Penalty of the second stage",
     )
     loading_beta: float | None = option(
         None,
@@ -253,7 +255,12 @@ class LongitudinalOptions(StudyOptions):
     """
 
     age: str | None = option(
-        None, "Column of ages or visits.", take=str, metavar="COLUMN", usual="recognised by name"
+        None,
+        "Column of ages or visits.",
+        take=str,
+        metavar="COLUMN",
+        usual="recognised by name",
+        label="Column of ages or visits",
     )
     bins: tuple[Any, ...] = option(
         (),
@@ -261,25 +268,36 @@ class LongitudinalOptions(StudyOptions):
         take=bins_of,
         metavar="EDGE",
         usual="auto",
+        label="Age bins",
     )
-    binning: str = option("quantile", "Bins with equally many visits, or equally wide bins.")
-    within_bin: str = option("mean", "How several visits of a participant in one bin are combined.")
+    binning: str = option(
+        "quantile", "Bins with equally many visits, or equally wide bins.", label="Bins of equal"
+    )
+    within_bin: str = option(
+        "mean",
+        "How several visits of a participant in one bin are combined.",
+        label="Several visits in one bin",
+    )
     smoothness: tuple[float, ...] = option(
         (),
         "Penalty on differences of loadings between neighbouring visits; inf: constant loadings.",
         take=lambda value: penalties(value, "smoothness"),
         metavar="NUMBER",
         usual="inf 100 10 1 0.1 0.01",
+        label="Smoothness over visits",
     )
     weigh_nonresponse: bool = option(
-        False, "Give participants with missing answers the same weight as others."
+        False,
+        "Give participants with missing answers the same weight as others.",
+        label="Equal weight despite missing answers",
     )
     permutations: int = option(
         999,
         "Number of permutations in the test whether loadings differ between visits; 0 omits the test.",
         kind=Number(least=0, whole=True),
+        label="Permutations",
     )
-    n_splits: int = option(5, "Number of folds of cross-validation.")
+    n_splits: int = option(5, "Number of folds of cross-validation.", label="Folds")
 
     @property
     def searches(self) -> bool:
@@ -306,9 +324,13 @@ class MetaOptions(StudyOptions):
         take=counts_by_name,
         metavar="[NAME=]K",
         usual="auto",
+        label="Number of factors",
     )
     compare: bool = option(
-        True, "Compare with one flat factorization of all items, on hidden answers.", kind=Flag()
+        True,
+        "Compare with one flat factorization of all items, on hidden answers.",
+        kind=Flag(),
+        label="Compare with one flat model",
     )
 
 
@@ -324,9 +346,18 @@ class PlanOptions(StudyOptions):
     """
 
     sizes: tuple[int, ...] = option(
-        SAMPLE_SIZES, "Numbers of participants to try.", kind=Number(least=1, whole=True), many=True
+        SAMPLE_SIZES,
+        "Numbers of participants to try.",
+        kind=Number(least=1, whole=True),
+        many=True,
+        label="Numbers of participants",
     )
-    repeats: int = option(20, "Pairs of studies of each size.", kind=Number(least=1, whole=True))
+    repeats: int = option(
+        20,
+        "Pairs of studies of each size.",
+        kind=Number(least=1, whole=True),
+        label="Pairs of studies of each size",
+    )
 
     OF_PLANNING: ClassVar[tuple[str, ...]] = ("answers", "sizes", "repeats", "seed", "jobs")
 
@@ -359,12 +390,14 @@ class StabilityOptions(StudyOptions):
         "Columns of diagnoses (1 and 0) to keep in proportion in all parts.",
         take=texts,
         metavar="COLUMN",
+        label="Diagnoses, kept in proportion",
     )
     methods: tuple[str, ...] = option(
         FACTORIZATIONS,
         f"Methods to compare: {', '.join(FACTORIZATIONS)}.",
         kind=OneOf(FACTORIZATIONS),
         many=True,
+        label="Methods",
     )
     n_components: tuple[int, ...] = option(
         (),
@@ -373,6 +406,7 @@ class StabilityOptions(StudyOptions):
         take=counts,
         metavar="K",
         usual="auto",
+        label="Number of factors",
     )
     beta: tuple[float, ...] = option(
         (),
@@ -380,6 +414,7 @@ class StabilityOptions(StudyOptions):
         take=penalties,
         metavar="NUMBER",
         usual=" ".join(f"{beta:g}" for beta in BETAS),
+        label="Penalty β",
     )
     sizes: tuple[float, ...] = option(
         TRAINING_SHARES,
@@ -387,11 +422,13 @@ class StabilityOptions(StudyOptions):
         kind=Number(above=0, most=0.8),
         many=True,
         metavar="SHARE",
+        label="Sizes of the parts",
     )
     splits: int = option(
         3,
         "Number of random splits: a few for a first impression, 30 for a publication.",
         kind=Number(least=1, whole=True),
+        label="Random splits",
     )
 
 
@@ -405,9 +442,14 @@ class DiagnosisOptions(StabilityOptions):
         take=texts,
         metavar="COLUMN",
         missing="No column of diagnoses is given.",
+        label="Diagnoses",
     )
     methods: tuple[str, ...] = option(
-        PREDICTORS, f"Methods to compare: {', '.join(PREDICTORS)}.", kind=OneOf(PREDICTORS), many=True
+        PREDICTORS,
+        f"Methods to compare: {', '.join(PREDICTORS)}.",
+        kind=OneOf(PREDICTORS),
+        many=True,
+        label="Methods",
     )
 
 
@@ -418,7 +460,7 @@ class ModelledOptions(Settings):
     model: Path = file(
         MISSING, "The model file, or its results folder.", argument=True, missing="No model is given."
     )
-    answers: Path = like(StudyFiles, "answers")
+    answers: Path = like(StudyFiles, "answers", label="Another file of answers")
     codebook: Path | None = like(
         StudyFiles, "codebook", help="Directions, missing codes and labels, instead of the model file's."
     )
@@ -518,11 +560,23 @@ class NormsOptions(Settings):
     results: Path = file(
         MISSING, "The results folder, or a model file.", argument=True, missing="No results are given."
     )
-    answers: Path | None = file(None, "Answers of the reference sample.", argument=True)
-    by: tuple[str, ...] = option(
-        (), "Columns such as age and sex; without them, one norm for all.", take=texts, metavar="COLUMN"
+    answers: Path | None = file(
+        None, "Answers of the reference sample.", argument=True, label="Answers of another reference sample"
     )
-    sample: str = option("", "Who the reference sample is, in a few words.", take=one_text, metavar="TEXT")
+    by: tuple[str, ...] = option(
+        (),
+        "Columns such as age and sex; without them, one norm for all.",
+        take=texts,
+        metavar="COLUMN",
+        label="Separately by",
+    )
+    sample: str = option(
+        "",
+        "Who the reference sample is, in a few words.",
+        take=one_text,
+        metavar="TEXT",
+        label="Who the reference sample is",
+    )
     codebook: Path | None = like(ModelledOptions, "codebook")
     dictionary: Path | None = like(StudyFiles, "dictionary")
     participants: Path | None = like(StudyFiles, "participants")
@@ -567,7 +621,10 @@ class PersonOptions(ModelledOptions):
         label="Column of visits",
     )
     norms: Path | None = like(
-        ScoreOptions, "norms", help="Norms file of the model (icqf norms): adds percentiles."
+        ScoreOptions,
+        "norms",
+        help="Norms file of the model (icqf norms): adds percentiles.",
+        label="Percentiles from norms",
     )
 
 
@@ -589,19 +646,31 @@ class InvarianceOptions(ModelledOptions):
         take=one_text,
         metavar="COLUMN",
         missing="No column of groups is given.",
+        label="Column of groups",
     )
     groups: str | None = like(
-        StudyFiles, "groups", help="Column of families or classes, which are permuted whole.", label=""
+        StudyFiles,
+        "groups",
+        help="Column of families or classes, which are permuted whole.",
+        label="Families or classes, permuted whole",
     )
     weights: str | None = like(StudyFiles, "weights")
     bands: int = option(
-        8, "Bands of the propensity within which groups are permuted.", kind=PARAMETERS["n_bands"]
+        8,
+        "Bands of the propensity within which groups are permuted.",
+        kind=PARAMETERS["n_bands"],
+        label="Bands of the propensity",
     )
-    permutations: int = option(999, "Number of permutations.", kind=PARAMETERS["n_permutations"])
+    permutations: int = option(
+        999, "Number of permutations.", kind=PARAMETERS["n_permutations"], label="Permutations"
+    )
     bootstrap: int = option(
-        100, "Number of resamples of each group for the intervals.", kind=PARAMETERS["n_resamples"]
+        100,
+        "Number of resamples of each group for the intervals.",
+        kind=PARAMETERS["n_resamples"],
+        label="Resamples",
     )
-    seed: int = option(0, SEED)
+    seed: int = option(0, SEED, label="Seed")
     jobs: int = option(1, JOBS, **_ABOUT_JOBS)
 
     @property
@@ -621,29 +690,50 @@ class ShortFormOptions(ModelledOptions):
     """The options of ``icqf shortform``."""
 
     max_items: int | None = option(
-        None, "Length of the form.", usual="20, or half of the items if fewer than 40"
+        None,
+        "Length of the form.",
+        usual="20, or half of the items if fewer than 40",
+        label="Number of items",
     )
-    correlation: float | None = option(None, "Sufficient mean correlation with the full form.")
+    correlation: float | None = option(
+        None, "Sufficient mean correlation with the full form.", label="Sufficient correlation"
+    )
     keep: tuple[str, ...] = option(
-        (), "Items that must be included, by name or pattern.", take=texts, metavar="ITEM"
+        (),
+        "Items that must be included, by name or pattern.",
+        take=texts,
+        metavar="ITEM",
+        label="Items that must be in",
     )
-    drop: tuple[str, ...] = option((), "Items that must be excluded.", take=texts, metavar="ITEM")
+    drop: tuple[str, ...] = option(
+        (), "Items that must be excluded.", take=texts, metavar="ITEM", label="Items that must be out"
+    )
     minutes: float | Path | None = option(
         None,
         "Minutes an item takes, or a table: item, minutes.",
         take=number_or_path,
         metavar="NUMBER|FILE",
         file=True,
+        label="Minutes per item",
     )
-    max_minutes: float | None = option(None, "Maximum duration of the form in minutes.")
+    max_minutes: float | None = option(
+        None, "Maximum duration of the form in minutes.", label="Longest duration in minutes"
+    )
     groups: str | None = like(
-        StudyFiles, "groups", help="Column of families or sites, which are held out together.", label=""
+        StudyFiles,
+        "groups",
+        help="Column of families or sites, which are held out together.",
+        label="Families or sites, kept together",
     )
-    title: str = option("Questionnaire", "Heading of the page to fill in.", take=one_text)
+    title: str = option(
+        "Questionnaire", "Heading of the page to fill in.", take=one_text, label="Heading of the form"
+    )
     adaptive_width: float = option(
-        ADAPTIVE_WIDTH, "Width of every interval at which the page stops, if it asks one question at a time."
+        ADAPTIVE_WIDTH,
+        "Width of every interval at which the page stops, if it asks one question at a time.",
+        label="Width at which it stops asking",
     )
-    seed: int = option(0, "Seed of the folds and simulated participants.")
+    seed: int = option(0, "Seed of the folds and simulated participants.", label="Seed")
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,7 @@ def write_short_form(
             "correlation": round(form.correlation, DECIMALS),
             "worst": {"factor": worst, "correlation": round(least, DECIMALS)},
             "participants": form.n_participants,
+            "sentences": [form.sentence],
         },
     )
     return write_folder(Path(folder), "shortform", write, provenance, force=force, inputs=read.files)

@@ -21,7 +21,7 @@ for (const form of document.querySelectorAll("form")) {
     const over = largest(form);
     if (over) {
       event.preventDefault();
-      const message = form.querySelector("#too-large");
+      const message = form.querySelector("p.care[role=alert]");
       message.textContent = `${over[0].name} has ${(over[0].size / 2 ** 20).toFixed(1)} MB. ${over[1].dataset.limitSentence}`;
       message.hidden = false;
       over[1].focus();

@@ -26,7 +26,7 @@ Examples:
   icqf score results/model.icqf new.csv --norms norms/norms.icqf-norms --out scores.csv""",
 )
 @settings(NormsOptions)
-@job_options("norms", out_help="Folder for norms file, table and page.", without=["resume", "progress"])
+@job_options("norms", out_help="Folder for norms file, table and page.", without=["resume"])
 @click.pass_context
 def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Learn norms from a reference sample: the percentile of each score among participants alike.

@@ -1,0 +1,307 @@
+"""The More analyses pages: forms made from each command's options, their progress, and their results."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import FileResponse, JSONResponse, Response
+
+from icqf.app import process
+from icqf.app.fit import progress_of
+from icqf.app.guard import REPORT_POLICY
+from icqf.app.offers import Offer
+from icqf.app.pages import (
+    NoRun,
+    PageRequest,
+    archive,
+    as_in_forms,
+    command,
+    entered,
+    form_field,
+    in_words,
+    page,
+    redirect,
+    render,
+    run_url,
+)
+from icqf.app.process import PATIENCE
+from icqf.app.runs import FURTHER, FurtherAnalysis, Run
+from icqf.data.settings import options_in
+from icqf.errors import InputError
+from icqf.io.study_files import StudyFiles
+from icqf.workflow.results_folder import PROVENANCE
+
+_NORMS = "norms.icqf-norms"
+_OF_THE_STUDY = (*options_in(StudyFiles), "confound_ranges", "missing_confounds", "smallest_category")
+
+
+@page
+def more(request: PageRequest) -> Response:
+    """Show which analyses are possible, and those that were made."""
+    run = request.usable_run
+    return render(request, "more.html", step="more", made=_made(run))
+
+
+@page
+def form(request: PageRequest) -> Response:
+    """Show the options of an analysis, filled in as in an earlier one if that is named."""
+    run, tool, offer = _offered(request)
+    earlier = run.analysis(request.http.query_params.get("from", ""))
+    values = _given(run, tool, offer) if earlier is None else earlier.options.to_dict()
+    return _form(request, run, tool, offer, values)
+
+
+@page
+def begin(request: PageRequest) -> Response:
+    """Save the options of an analysis, and start it."""
+    run, tool, offer = _offered(request)
+    fields, given = _fields(request, run, tool, offer, {}), _given(run, tool, offer)
+    if fields is None:
+        return redirect(run_url(run, f"more/{tool}"))
+    added: list[Path] = []
+    shown = {each["name"]: entered(request, offer.kind, each) for each in fields if each["shape"] != "file"}
+    try:
+        for each in fields:
+            chosen = request.file(each["name"]) if each["shape"] == "file" else None
+            if chosen is not None:
+                added.append(run.add(chosen.filename or "", chosen.file, folder="new"))
+                shown[each["name"]] = added[-1]
+        if "answers" in shown:  # another file is read by its own description
+            given = {name: value for name, value in given.items() if name in ("model", "results")}
+        if shown.get("norms"):
+            shown["norms"] = _norms_of(run)[shown["norms"]]
+        kept = {name: value for name, value in given.items() if name not in shown}
+        options = offer.kind.of(
+            kept | {name: value for name, value in shown.items() if value not in ("", [])}
+        )
+    except (InputError, KeyError) as error:
+        for path in added:
+            path.unlink(missing_ok=True)
+        fault = in_words(error, offer.kind) if isinstance(error, InputError) else "These norms were removed."
+        return _form(request, run, tool, offer, given | shown, fault=fault)
+    job = run.begin(tool, options)
+    process.start(job)
+    return redirect(_url(job))
+
+
+@page
+def show(request: PageRequest) -> Response:
+    """Show the results of an analysis, its progress, or why it failed."""
+    job = _job(request)
+    run, offer, state = job.run, job.offer, process.status(job)
+    words: dict[str, Any] = {"heading": f"{offer.title}: {run.about['title']}", "offer": offer, "job": job}
+    if state == "running":
+        places = {"poll": f"{_url(job)}/progress", "after": _url(job), "cancel": f"{_url(job)}/cancel"}
+        return render(request, "running.html", step="more", **words, **(progress_of(job) | places))
+    return render(
+        request,
+        "analysis.html",
+        step="more",
+        **words,
+        status=state,
+        error=as_in_forms(process.error_text(job), offer.kind),
+        log=process.log_text(job),
+        sentences=_sentences(job) if state == "done" else [],
+        pages=job.pages if state == "done" else [],
+        files=job.outputs() if state == "done" else [],
+        command=command(job.tool, "--config", job.config, "--out", "results"),
+    )
+
+
+@page
+def progress(request: PageRequest) -> Response:
+    """Return the progress of an analysis as JSON."""
+    job = _job(request)
+    return JSONResponse({"ready": process.status(job) != "running", **progress_of(job)})
+
+
+@page
+def resume(request: PageRequest) -> Response:
+    """Continue an analysis that was stopped."""
+    process.start(_job(request))
+    return redirect(_url(_job(request)))
+
+
+@page
+def cancel(request: PageRequest) -> Response:
+    """Stop an analysis and all its processes."""
+    process.stop(_job(request))
+    return redirect(_url(_job(request)))
+
+
+@page
+def remove(request: PageRequest) -> Response:
+    """Stop an analysis, and remove it."""
+    job = _job(request)
+    process.stop(job)
+    request.app.runs.remove(job)
+    return redirect(run_url(job.run, "more"))
+
+
+@page
+def document(request: PageRequest) -> Response:
+    """Serve a page of the results, which cannot access anything else."""
+    job, name = _job(request), request.http.path_params["name"]
+    if name not in job.pages:
+        raise InputError("There is no such page in this analysis.")
+    policy = {"content-security-policy": REPORT_POLICY}
+    return FileResponse(job.results / name, media_type="text/html; charset=utf-8", headers=policy)
+
+
+@page
+def file(request: PageRequest) -> Response:
+    """Download one file of the results."""
+    job, name = _job(request), request.http.path_params["name"]
+    if name not in dict(job.outputs()):
+        raise InputError("There is no such file in this analysis.")
+    last = name.rpartition("/")[2]
+    return FileResponse(job.results / name, media_type="application/octet-stream", filename=last)
+
+
+@page
+def everything(request: PageRequest) -> Response:
+    """Download all result files as a zip archive."""
+    job = _job(request)
+    return archive(job, f"{job.run.id}-{job.id}")
+
+
+def _offered(request: PageRequest) -> tuple[Run, str, Offer]:
+    """Return the run, and the analysis in the address, if it is possible now."""
+    run, tool = request.usable_run, request.http.path_params["tool"]
+    if tool not in run.offers:
+        raise InputError(
+            "This analysis is not possible here.", remedy="Choose one of those under More analyses."
+        )
+    return run, tool, run.offers[tool]
+
+
+def _job(request: PageRequest) -> FurtherAnalysis:
+    job = request.usable_run.analysis(request.http.path_params["job"])
+    if job is None:
+        raise NoRun
+    return job
+
+
+def _url(job: FurtherAnalysis) -> str:
+    return run_url(job.run, f"{FURTHER}/{job.id}")
+
+
+def _made(run: Run, tool: str = "") -> list[dict[str, Any]]:
+    """Return the analyses that were made, for a list."""
+    return [
+        {"job": job, "url": _url(job), "status": process.status(job)}
+        for job in run.analyses
+        if tool in ("", job.tool)
+    ]
+
+
+def _given(run: Run, tool: str, offer: Offer) -> dict[str, Any]:
+    """Return the options that the run determines: its files and the roles of columns, and its model."""
+    known, model = options_in(offer.kind), run.results / "model.icqf"
+    if tool == "plan" and run.done:
+        return {"answers": model}
+    if "results" in known:
+        return {"results": run.results}
+    study = run.options.to_dict()
+    given = {name: study[name] for name in _OF_THE_STUDY if name in study and name in known}
+    if "model" in known:
+        given.pop("codebook", None)  # the model remembers it
+        return given | {"model": model}
+    if tool == "longitudinal":
+        given.pop("visit", None)
+    return given
+
+
+def _form(
+    request: PageRequest, run: Run, tool: str, offer: Offer, values: Mapping[str, Any], *, fault: str = ""
+) -> Response:
+    fields = _fields(request, run, tool, offer, values)
+    if fields is None:
+        pending = request.app.worker.check_of(run)
+        shown: dict[str, Any] = {"text": pending.text, "what": pending.words, "poll": run_url(run, "look")}
+        return render(request, "waiting.html", step="more", **shown)
+    return render(
+        request,
+        "further.html",
+        step="more",
+        offer=offer,
+        tool=tool,
+        usual=fields[: len(offer.usual)],
+        advanced=fields[len(offer.usual) :],
+        made=_made(run, tool),
+        earlier="from" in request.http.query_params,
+        fault=fault,
+        code=400 if fault else 200,
+    )
+
+
+def _fields(
+    request: PageRequest, run: Run, tool: str, offer: Offer, values: Mapping[str, Any]
+) -> list[dict[str, Any]] | None:
+    """Return the fields of a form; None while the file is being read."""
+    columns = _columns(request, run)
+    if columns is None:
+        return None
+    names = (*offer.usual, *offer.advanced, *(() if run.done else offer.of_study))
+    fields = []
+    for name in names:
+        value = values.get(name, getattr(offer.kind, name, ""))
+        more: dict[str, Any] = {}
+        if name in ("n_components", "beta", "smoothness") and not value:
+            value = "auto"
+        if name == "norms":
+            choices = tuple(_norms_of(run))
+            more = {"shape": "list", "choices": choices, "empty": "none"}
+            value = next((key for key, path in _norms_of(run).items() if str(path) == str(value)), value)
+        if name == "visit":
+            value = [f"{column}={cell}" for column, cell in (value or {}).items()]
+        fields.append(form_field(offer.kind, name, "" if value is None else value, columns=columns, **more))
+    return fields
+
+
+def _columns(request: PageRequest, run: Run) -> tuple[str, ...] | None:
+    """Return the columns of a study's table, those that are not items first; None while it is being read."""
+    if run.starts_from != "study":
+        return ()
+    pending = request.app.worker.check_of(run)
+    if not pending.ready(PATIENCE):
+        return None
+    if pending.future.exception() is None:
+        study = pending.future.result()
+        items = {item.name for item in study.items}
+        return tuple(sorted((*study.columns, *study.participant_columns), key=lambda name: name in items))
+    return request.app.worker.do(lambda: _header(run.options.answers))
+
+
+def _header(path: Path) -> tuple[str, ...]:
+    """Return the columns of a table that cannot be analysed as it is."""
+    from icqf.io.readers.files import read_table
+
+    try:
+        return tuple(map(str, read_table(path).frame.columns))
+    except InputError:
+        return ()
+
+
+def _norms_of(run: Run) -> dict[str, Path]:
+    """Return the norms that were learned from a run, latest first."""
+    found = {}
+    for job in run.analyses:
+        if job.tool == "norms" and job.done and job.holds(job.results / _NORMS):
+            by = ", ".join(job.options.to_dict().get("by", ())) or "everybody"
+            found[f"{job.id}: {by}"] = job.results / _NORMS
+    return found
+
+
+def _sentences(job: FurtherAnalysis) -> list[str]:
+    """Return what the results say in words, where their page does not."""
+    if job.tool != "shortform":
+        return []
+    try:
+        found = json.loads((job.results / PROVENANCE).read_text(encoding="utf-8"))["result"]["sentences"]
+        return [str(each) for each in found]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
