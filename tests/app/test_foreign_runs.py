@@ -20,7 +20,7 @@ STEPS = ("", "/check", "/look", "/codebook", "/fit", "/progress", "/results", "/
 FORMS = {
     **{"fit": QUICK | {"n_components": "2", "beta": "0.1"}, "continue": {}, "cancel": {}, "reset": {}},
     **{"columns": {"confounds": "age"}, "remedy": {"remedy": "x"}, "codebook": {"name": "q01"}, "again": {}},
-    **{"names": {"name-0": "A", "name-1": "B"}, "number": {"n_components": "1"}},
+    **{"names": {"name-factor1": "A", "name-factor2": "B"}, "number": {"n_components": "1"}},
 }
 
 

@@ -267,16 +267,18 @@ def test_factors_are_named_and_counted_otherwise(server, described):
     server.fitted(run, n_components="1-3", beta="0.1, 0.2", n_splits="3")
     page = server.get(f"/runs/{run}/results").text
     assert "shown here" in page
-    suggested = re.findall(r'name="name-\d" value="" placeholder="(\w+)"', page)
+    suggested = re.findall(r'name="name-factor\d" value="" placeholder="(\w+)"', page)
     assert sorted(suggested) == ["Mood", "Temper"]
     given = [f"{name} & more <b>" for name in suggested]
-    assert server.post(f"/runs/{run}/names", {"name-0": given[0], "name-1": given[1]}).status == 303
+    assert (
+        server.post(f"/runs/{run}/names", {"name-factor1": given[0], "name-factor2": given[1]}).status == 303
+    )
     page = server.get(f"/runs/{run}/results").text
     assert f'value="{suggested[0]} &amp; more &lt;b&gt;"' in page and "icqf report results --names" in page
     scores = server.get(f"/runs/{run}/files/results/scores.csv")
     assert scores.text.startswith(f"record_id,{given[0]},{given[1]}")
     assert scores.getheader("content-disposition").startswith("attachment")
-    swapped = server.post(f"/runs/{run}/names", {"name-0": given[1], "name-1": given[0]})
+    swapped = server.post(f"/runs/{run}/names", {"name-factor1": given[1], "name-factor2": given[0]})
     assert swapped.status == 400 and "order" in swapped.text
     other = server.post(f"/runs/{run}/number", {"n_components": "3"}).getheader("location").split("/")[2]
     finished(Run(server.folder / other))

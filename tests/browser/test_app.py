@@ -123,6 +123,8 @@ def faults_of(browser, axe):
 
 def test_the_demo_from_the_first_page_to_names(tab, axe):
     """With every step looked at in all widths and both themes, and by a checker of accessibility."""
+    from selenium.webdriver import ActionChains
+
     seen = []
 
     def look_around(place, dark=()):
@@ -158,7 +160,7 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     tab.browser.switch_to.frame(tab.wait("iframe.report"))
     assert "Factors behind demo_answers.csv" in tab.browser.find_element("tag name", "h1").text
     tab.browser.switch_to.default_content()
-    tab.fill("name-0", "Rules & <b>limits</b>")
+    tab.fill("name-factor1", "Rules & <b>limits</b>")
     tab.browser.execute_script(
         "new MutationObserver(() => sessionStorage.setItem('said', busy.textContent))"
         ".observe(busy, {childList: true, attributes: true})"
@@ -167,6 +169,21 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     tab.wait("[value='Rules & <b>limits</b>']")
     said = tab.browser.execute_script("return sessionStorage.getItem('said')")
     assert said.startswith("Writing the report, tables and figures with these names")
+    assert "Saved: the names are in the report" in tab.text
+    tab.press("Read the report in full width")
+    frame = tab.wait("iframe.report")
+    look_around("the report in full width")
+    tab.look()
+    assert frame.size["width"] == 1440
+    tab.browser.switch_to.frame(frame)
+    tab.press("Rename")
+    tab.wait("h3 input")
+    ActionChains(tab.browser).send_keys("Restless\n").perform()
+    tab.wait("#renamed", "Saved: “Restless” is in the report")
+    assert "Restless" in tab.wait("table.overview").text
+    tab.browser.switch_to.default_content()
+    tab.press("Results of", ".back a")
+    assert tab.wait("[value='Restless']").get_attribute("name") == "name-factor1"
     tab.press("Score", ".steps a")
     tab.wait("#answers")
     look_around("score")

@@ -3,6 +3,7 @@
 import base64
 import json
 import re
+import shlex
 import time
 from xml.etree import ElementTree
 
@@ -32,7 +33,7 @@ for (const e of document.querySelectorAll('h1,h2,h3,p,li,caption,figcaption,summ
   if (!seen(e) || e.closest('.scroll,.quiet,.skip,[hidden],details:not([open]) > :not(summary)')) continue;
   const box = e.getBoundingClientRect();
   if (box.width === 0) continue;
-  const block = e.closest('article,section,header,footer').getBoundingClientRect();
+  const block = e.closest('article,section,header,footer,nav').getBoundingClientRect();
   const name = e.tagName + ': ' + e.textContent.trim().slice(0, 50);
   if (box.left < -1 || box.right > innerWidth + 1) found.push('outside the window: ' + name);
   if (box.right > block.right + 1) found.push('outside its block: ' + name);
@@ -189,7 +190,55 @@ def test_complete_without_scripts(bare, page, report):
     text = bare.execute_cdp_cmd("DOM.getDocument", {"depth": 0})
     html = bare.execute_cdp_cmd("DOM.getOuterHTML", {"nodeId": text["root"]["nodeId"]})["outerHTML"]
     assert html.count('<table class="heat sortable') == len(report.models)
-    assert 'id="tools" hidden' in html and "<button" not in html
+    assert 'id="tools" hidden' in html
+    assert html.count("<button") == 1 and 'popovertarget="contents"' in html  # which works without scripts
+
+
+HERE = "return document.querySelector('#contents [aria-current]')?.hash"
+
+
+def test_the_navigation_follows_the_reading_and_is_folded_on_a_phone(browser, page):
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    shown = "return document.getElementById('contents').getClientRects().length > 0"
+    move = "document.querySelector(arguments[0]).scrollIntoView({behavior: 'instant'})"
+    for width, beside in ((1440, True), (375, False)):
+        show(browser, page, width=width)
+        assert browser.execute_script(shown) == beside
+        for key in ("#factor2", "#methods", "#loadings"):
+            browser.execute_script(move, key)
+            WebDriverWait(browser, 10).until(lambda tab, key=key: tab.execute_script(HERE) == key)
+    label = browser.find_element("css selector", ".contents-button")
+    assert label.text == "All loadings"
+    label.click()
+    assert browser.execute_script(shown)
+    browser.find_element("css selector", "#contents a[href='#scores']").click()
+    assert not browser.execute_script(shown)
+    WebDriverWait(browser, 10).until(lambda tab: tab.execute_script(HERE) == "#scores")
+
+
+def test_a_factor_is_named_where_it_stands(browser, page):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    show(browser, page)
+    card = browser.find_element(By.ID, "factor1")
+    before = card.find_element(By.TAG_NAME, "h3").text
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", card)
+    card.find_element(By.CSS_SELECTOR, ".rename").click()
+    ActionChains(browser).send_keys("Nothing", Keys.ESCAPE).perform()
+    assert card.find_element(By.TAG_NAME, "h3").text == before
+    card.find_element(By.CSS_SELECTOR, ".rename").click()
+    ActionChains(browser).send_keys("Kate's <b>worries</b>", Keys.ENTER).perform()  # in place of the old name
+    assert card.find_element(By.TAG_NAME, "h3").text == "Kate's <b>worries</b>"
+    assert (
+        browser.find_element(By.CSS_SELECTOR, "#contents a[href='#factor1']").text == "Kate's <b>worries</b>"
+    )
+    told = browser.find_element(By.CSS_SELECTOR, "#renamed code").text
+    assert shlex.split(told) == [
+        *("icqf", "report", str(page.parent), "--names", "factor1=Kate's <b>worries</b>"),
+    ]
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -208,6 +208,6 @@ def test_the_results_paragraph_tells_the_numbers_of_the_tree(report, html):
         assert number(factor.top[0].value) in said
     assert f"R² = {number(report.fit.r_squared)}" in said
     assert "Reversed items: q004, q006" in report.methods.paragraph
-    assert "Answer ranges: 0 to 2, declared" in report.methods.paragraph
+    assert "Answer ranges: 0 to 2 (declared)" in report.methods.paragraph
     new = renamed(report, [f"Renamed {r}" for r in range(len(report.model.factors))])
     assert "Renamed 0" in new.results and report.model.factors[0].name not in new.results

@@ -10,6 +10,8 @@ from icqf.datasets import load_demo
 from icqf.io import read_questionnaire
 from icqf.models import LoadingChanges
 from icqf.report import analyse, report_of
+from icqf.report.sections.headline import cautions
+from icqf.report.words import changed
 from icqf.workflow.invariance import groups_page
 
 
@@ -27,7 +29,10 @@ def test_alpha_comes_with_the_number_of_items_it_is_of(demo):
     report = reported(demo, beta=0.1)
     scales = {row.key: row for row in report.psychometrics.scales}
     factor = report.model.factors[0]
-    assert f"for the {scales[factor.key].n_items} items that load most on it)" in report.results
+    assert (
+        f"for the sum of the {scales[factor.key].n_items} items that load most on this factor)"
+        in report.results
+    )
 
 
 def test_ages_are_those_observed_and_the_models_are_rounded(demo):
@@ -38,6 +43,37 @@ def test_ages_are_those_observed_and_the_models_are_rounded(demo):
     low, high = round(ages.min()), round(ages.max())  # in whole years: nobody's own age
     assert (age.low, age.high) == (low, high)
     assert any(words.startswith(f"Age: {low} to {high}, mean ") for words in report.sample.words)
+
+
+def test_the_effect_of_age_names_the_ages_observed(demo):
+    ages = demo.confounds["age"].clip(7, 17)
+    report = reported(demo.with_confounds(demo.confounds.assign(age=ages)), beta=0.1)
+    told = [each.words for each in report.model.confounds if "age" in each.words]
+    assert len(told) == 2 and all(each.endswith("; in this sample, age is 7 to 17.") for each in told)
+
+
+def test_methods_names_the_ranges_of_all_items_and_counts_those_of_many(tmp_path):
+    wide = [f"w{j}" for j in range(0, 16, 2)] + ["m1", "m2", "m3"]
+    answers = pd.DataFrame(np.arange(40)[:, None] * np.ones(11) % 3, columns=wide).astype(int)
+    answers["b1"] = answers["b2"] = np.arange(40) % 2
+    answers.to_csv(tmp_path / "answers.csv", index_label="id")
+    study = read_questionnaire(tmp_path / "answers.csv", reverse=["m2"])
+    text = reported(study, beta=0.1).methods.paragraph
+    assert (
+        "Answer ranges: 0 to 2 for 11 items (the lowest and highest answer that occurs among them); " in text
+    )
+    assert "0 to 1 for b1, b2 (the lowest" in text
+    assert "Reversed items: m2 (as set by the authors)." in text and "your request" not in text
+
+
+def test_a_factor_whose_top_item_is_not_predicted_comes_with_advice(demo):
+    report = reported(demo, beta=0.1)
+    factor = report.model.factors[1]
+    rows = [changed(row, fit_hidden=-0.05 if row.name == factor.top[0].item else 0.4) for row in report.items]
+    (first, second) = cautions(changed(report, items=tuple(rows), direction="", doubts=(), comparison=None))
+    assert first.startswith(f"The top item of {factor.name}, ") and "(R² of hidden answers −0.05)" in first
+    assert "fit again without this item or with a stronger penalty" in first
+    assert "is not described by the factors" in second
 
 
 def test_a_number_without_a_label_is_said_to_be_a_code(demo):

@@ -38,23 +38,35 @@ def results(request: PageRequest) -> Response:
         command=command("fit", "--config", run.config, "--out", "results"),
         naming=_naming(run, factors),
         config=run.settings,
+        saved="saved" in request.http.query_params,
     )
 
 
 @page
+def full_report(request: PageRequest) -> Response:
+    """Show the report alone, as wide and high as the window."""
+    run = request.usable_run
+    if not run.done:
+        return redirect(run_url(run, "fit"))
+    return render(request, "report.html", step="results")
+
+
+@page
 def names(request: PageRequest) -> Response:
-    """Name the factors, and rewrite the report and the tables."""
+    """Name the factors in the form (others keep their names), and rewrite the report and the tables."""
     from icqf.workflow.naming import rewrite_results
 
     run = request.usable_run
     factors = request.app.worker.do(lambda: _read(run))[0]
     suggested = "suggested" in request.form
     chosen = [
-        request.text(f"name-{at}") or (suggested and factor["suggested_name"]) or factor["key"]
-        for at, factor in enumerate(factors)
+        request.text(f"name-{factor['key']}", factor["name"])
+        or (suggested and factor["suggested_name"])
+        or factor["key"]
+        for factor in factors
     ]
     request.app.worker.do(lambda: rewrite_results(run.results, names=chosen))
-    return redirect(run_url(run, "results"))
+    return redirect(f"{run_url(run, 'results')}?saved=1#naming")
 
 
 @page

@@ -63,6 +63,7 @@ PAGES = (
     ("POST", "runs/{run}/names", "results", "names"),
     ("POST", "runs/{run}/number", "results", "another_number"),
     ("GET", "runs/{run}/report", "results", "report"),
+    ("GET", "runs/{run}/read", "results", "full_report"),
     ("GET", "runs/{run}/all.zip", "results", "everything"),
     ("GET", "runs/{run}/files/{kind}/{name:path}", "results", "file"),
     ("GET", "runs/{run}/score", "score", "score"),

@@ -102,9 +102,10 @@ def _fit(report: Report) -> Grid:
         else f"; of hidden answers {words.percent(fit.r_squared_hidden, 1)}"
     )
     note = (
-        f"N = {words.whole(report.sample.n_fitted)}, {report.sample.n_items} items, β = {view.beta:g}. R² of "
-        f"the model: {words.percent(fit.r_squared, 1)}{hidden}. Items: those with a loading of at least a "
-        "tenth of their range. Agreement: mean correlation of loadings with those of resamples. Replication: "
+        f"N = {words.whole(report.sample.n_fitted)}, {report.sample.n_items} items, penalty "
+        f"β = {view.beta:g}. R² of the model: {words.percent(fit.r_squared, 1)}{hidden}. Items: those with a "
+        "loading of at least a tenth of their range. Agreement: mean correlation of loadings with "
+        "those of resamples. Replication: "
         "probability that another study like this one, fitted with as many factors, finds the factor."
     )
     head = ("Factor", "Variance", "Items", "Agreement", "Replication")

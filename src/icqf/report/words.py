@@ -81,11 +81,11 @@ def joined(parts: Sequence[str]) -> str:
 
 def stability_words(agreement: float, top_kept: float, n_top: int, n_resamples: int) -> str:
     """One sentence on a factor's stability."""
+    kept = "all" if round(top_kept, 1) == n_top else number(top_kept, 1)
     verdict = next((word for limit, word in STABLE if agreement >= limit), "unstable, interpret with care")
     return (
         f"{verdict.capitalize()}: over {n_resamples} resamples its loadings correlate {number(agreement)} on "
-        f"average with those shown here, and {number(top_kept, 1)} of its top {n_top} items stay in the top "
-        f"{n_top}."
+        f"average with those shown here, and {kept} of its top {n_top} items stay in the top {n_top}."
     )
 
 

@@ -87,3 +87,26 @@ if (watched) {
   };
   setTimeout(poll, 200);
 }
+
+// A report may ask to save the name of a factor; it is then loaded again, at the same factor.
+const shown = document.querySelector("iframe.report");
+addEventListener("message", async (event) => {
+  const asked = event.data;
+  if (!shown || event.source !== shown.contentWindow || !asked || asked.icqf !== "names") return;
+  const answer = (words) => shown.contentWindow.postMessage({ icqf: "names", words }, "*");
+  const form = new URLSearchParams([[`name-${asked.key}`, String(asked.name)]]);
+  try {
+    const done = await fetch(shown.dataset.names, { method: "POST", body: form });
+    const page = new DOMParser().parseFromString(await done.text(), "text/html");
+    if (!done.ok) {
+      answer(page.querySelector(".care p")?.textContent || "The name was not saved.");
+      return;
+    }
+    const input = document.getElementById(`name-${asked.key}`);
+    if (input) input.value = asked.name;
+    shown.addEventListener("load", () => answer(`Saved: “${asked.name}” is in the report, all tables, the figures and the model.`), { once: true });
+    shown.src = `${shown.getAttribute("src").split("?")[0].split("#")[0]}?${Date.now()}#${asked.key}`;
+  } catch {
+    answer("The name was not saved: the app is not responding. Start it again with icqf app.");
+  }
+});

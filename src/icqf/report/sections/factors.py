@@ -38,6 +38,7 @@ from icqf.resampling.replication import replication_in_words
 
 NEAR_BOUND = 0.03  # of an item's range: below, an intercept has no interval
 _LONG = 40  # items from which the table of all loadings is not printed
+_BRIEF = 20  # characters of an item; where all have at most as many, bars take half of the width
 _REPLICATION_WORDS = (
     "The replication probability says how likely another study like this one (as many participants, "
     "fitted with as many factors) finds the factor: has one whose loadings correlate at least 0.8 with "
@@ -132,7 +133,7 @@ def _top(report: Report, top: Sequence[Values], caption: str, kind: str = "") ->
     if not top:
         return "No loading reaches a twentieth of the item's range."
     by_name = {row.name: row for row in report.items}
-    rows = []
+    rows: list[list[Any]] = []
     for each in top:
         row = by_name[each.item]
         span = row.high - row.low
@@ -144,18 +145,20 @@ def _top(report: Report, top: Sequence[Values], caption: str, kind: str = "") ->
             *([words.interval(each.low, each.high)] if report.bootstrap else []),
         ]
         rows.append(cells)
+    brief = max(len(cells[0].text) for cells in rows) <= _BRIEF
     drawn_share = Column("Share of the range", drawn=True, quiet=True, kind="wide")
     intervals = ["95% interval"] if report.bootstrap else []
     head = ["Item", "Points", drawn_share, *intervals]
-    return Grid(caption, head, rows, kind="top", quiet=True, scroll=False)
+    return Grid(caption, head, rows, kind="top brief" if brief else "top", quiet=True, scroll=False)
 
 
 @report_section("loadings", "All loadings")
 def loadings(report: Report) -> list[Block]:
     """Every loading of every model in tables that can be sorted and filtered, and how factors split."""
+    order = "grouped by subscale" if report.sample.subscales else "each near its strongest factor"
     parts: list[Block] = [
-        "All items, grouped by subscale. Loadings are in points on the answer scale; darker means a larger "
-        "share of the item's range. Factors are blue, confounds orange."
+        f"All items, {order}. Loadings are in points on the answer scale; the stronger the colour, the "
+        f"larger the share of the item's range.{_colours(report.model)}"
     ]
     n = len(report.items)
     if n > _LONG:
@@ -170,7 +173,7 @@ def loadings(report: Report) -> list[Block]:
             own = " (the model of this report)" if at == 0 else ""
             explains = (
                 f"Explains {words.percent(view.variance, 1)} of the variance of the answers "
-                f"(β = {view.beta:g})."
+                f"(penalty β = {view.beta:g})."
             )
             heading = f"{words.count_of(view.n_components, 'factor')}{own}"
             shown = [Section(heading, [explains, *shown])]
@@ -197,7 +200,7 @@ def _tools(report: Report) -> Markup:
                 at,
                 "" if at else Markup(" checked"),
                 view.n_components,
-                "" if view.beta == report.model.beta else f" (β = {view.beta:g})",
+                "" if view.beta == report.model.beta else f" (penalty β = {view.beta:g})",
             )
             for at, view in enumerate(report.models)
         )
@@ -294,6 +297,10 @@ def given_confounds(view: Values) -> list[Values]:
     return [each for each in view.confounds if each.name != INTERCEPT]
 
 
+def _colours(view: Values) -> str:
+    return " Factors are blue, confounds orange." if given_confounds(view) else ""
+
+
 def variance_totals(view: Values) -> list[tuple[str, float]]:
     """The last rows of a table of factors: the confounds' share, if there are any, and the total."""
     confounds = [confound.variance for confound in given_confounds(view)]
@@ -313,10 +320,9 @@ def loading_map(report: Report, view: Values, name: str) -> Picture:
     """All loadings of a model as a picture of the page: one row per factor, one column per item."""
     order, groups = item_groups(report)
     grouped = ", grouped by subscale" if groups else ""
-    colours = " Factors are blue, confounds orange." if given_confounds(view) else ""
     caption = (
-        f"Each column is an item{grouped}; darker means a larger loading as a share of the item's "
-        f"range.{colours}"
+        f"Each column is an item{grouped}; the stronger the colour, the larger the loading as a share of the "
+        f"item's range.{_colours(view)}"
     )
     return Picture(name, lambda: _map(report, view, name, order, groups), caption)
 
@@ -369,10 +375,15 @@ def _map(
 # --- the values behind it ---------------------------------------------------------------------------------
 
 
-def model_values(analysis: Analysis, names: list[str]) -> dict[str, Any]:
+def model_values(analysis: Analysis, names: list[str], sample: Values) -> dict[str, Any]:
     """The model and the other models, how factors split, and how intervals were computed."""
     items, model = analysis.questionnaire.items, analysis.model
-    others = [_values(other, names_shown(other, items, None), items, None) for other in analysis.other_models]
+    seen = {each.name: (each.low, each.high) for each in sample.confounds if each.low is not None}
+
+    def values(fitted: ICQF, shown: list[str], resamples: Resamples | None = None) -> Values:
+        return _values(fitted, shown, items, resamples, seen)
+
+    others = [values(other, names_shown(other, items, None)) for other in analysis.other_models]
     links: tuple[Values, ...] = ()
     if others:
         every = (model, *analysis.other_models)
@@ -382,7 +393,7 @@ def model_values(analysis: Analysis, names: list[str]) -> dict[str, Any]:
             for k, r, next_k, s, value in table.itertuples(index=False)
         )
     return {
-        "models": (_values(model, names, items, analysis.resamples), *others),
+        "models": (values(model, names, analysis.resamples), *others),
         "splits": links,
         "bootstrap": analysis.n_bootstrap,
         "bootstrap_words": _bootstrap_words(analysis.n_bootstrap, grouped=analysis.groups is not None),
@@ -402,7 +413,13 @@ def _spans(model: ICQF) -> np.ndarray:
     return (model.item_range_["max"] - model.item_range_["min"]).to_numpy()
 
 
-def _values(model: ICQF, names: Sequence[str], items: Sequence[Item], resamples: Resamples | None) -> Values:
+def _values(
+    model: ICQF,
+    names: Sequence[str],
+    items: Sequence[Item],
+    resamples: Resamples | None,
+    seen: Mapping[str, tuple[float, float]],
+) -> Values:
     """One fitted model; its `variance` is the sum over factors and confounds."""
     points = model.loadings_.join(model.confound_loadings_)
     span = _spans(model)
@@ -429,7 +446,7 @@ def _values(model: ICQF, names: Sequence[str], items: Sequence[Item], resamples:
     suggestions = suggested_names(shares.iloc[:, :k], items)
     about = themes(shares.iloc[:, :k], [item.subscale for item in items])
     n_resamples = 0 if resamples is None else len(resamples.loadings)
-    sentences = confound_sentences(model.confound_encoder_.columns, model.confound_names_)
+    sentences = confound_sentences(model.confound_encoder_.columns, model.confound_names_, seen)
     return Values(
         n_components=k,
         beta=float(model.beta),
@@ -479,8 +496,13 @@ def _replication(row: pd.Series) -> Values:
     )
 
 
-def confound_sentences(columns: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """The meaning of each confound's loadings; `columns` are those of a fitted `ConfoundEncoder`."""
+def confound_sentences(
+    columns: Sequence[Any], names: Sequence[str], seen: Mapping[str, tuple[float, float]]
+) -> list[str]:
+    """The meaning of each confound's loadings; `columns` are those of a fitted `ConfoundEncoder`.
+
+    The ends of a column are rounded outward; `seen` are the lowest and highest value in the sample.
+    """
     sentences = []
     for column in columns:
         if column.categories is not None:
@@ -490,8 +512,12 @@ def confound_sentences(columns: Sequence[Any], names: Sequence[str]) -> list[str
                 for category in column.categories
             ]
         else:
+            ends = seen.get(column.name, (column.low, column.high))
+            within = f"; in this sample, {column.name} is {ends[0]:g} to {ends[1]:g}"
+            note = "" if ends == (column.low, column.high) else within
             sentences += [
-                f"Points added to the answers at {column.name} {end:g}, falling linearly to 0 at {other:g}."
+                f"Points added to the answers at {column.name} {end:g}, falling linearly to 0 at {other:g}"
+                f"{note}."
                 for end, other in ((column.high, column.low), (column.low, column.high))
             ]
     if names and names[-1] == INTERCEPT and len(sentences) < len(names):

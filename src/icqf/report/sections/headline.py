@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from icqf.errors import listed
+from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import at_the_edge
@@ -29,7 +30,24 @@ def cautions(report: Report) -> list[str]:
             f"Factor analysis disagrees: {words.joined(without)} {has} no close counterpart in a factor "
             "analysis with the same number of factors."
         )
-    sentences += _worse_than_means(report.items)
+    sentences += [*_unpredicted_tops(report), *_worse_than_means(report.items)]
+    return sentences
+
+
+def _unpredicted_tops(report: Report) -> list[str]:
+    """Advice on factors whose top item is predicted worse than by its mean."""
+    worse = {row.name: row for row in report.items if row.fit_hidden is not None and row.fit_hidden < 0}
+    sentences = []
+    for factor in report.model.factors:
+        row = worse.get(factor.top[0].item) if factor.top else None
+        if row is not None:
+            label, fit = item_label(row.name, row.wording, row.reverse), words.number(row.fit_hidden)
+            sentences.append(
+                f"The top item of {factor.name}, {label}, is not predicted from the other answers (R² of "
+                f"hidden answers {fit}): the scores may largely repeat this one answer. Before you interpret "
+                "the factor, fit again without this item or with a stronger penalty, and see "
+                "whether the other items still form it."
+            )
     return sentences
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.data.check import CODEBOOK, FAMILY, FILE, Overview
 from icqf.data.settings import PENALTIES, RULES
 from icqf.io.provenance import versions
 from icqf.plotting.style import item_label
@@ -19,6 +20,7 @@ from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import in_other_samples
 from icqf.report.words import Report, Values
 from icqf.resampling.replication import NOT_REPLICABLE
+from icqf.screening.column_names import folded
 
 _CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "
@@ -44,6 +46,17 @@ _PARAMETERS = (
     ),
 )
 _MARKERS = 3
+_RUNS_NAMED = 6  # runs of items, such as q1–q9, up to which those of a range are named
+_FROM = {
+    CODEBOOK: "declared",
+    FILE: "from the labels of the file",
+    FAMILY: "the lowest and highest answer that occurs among them",
+}
+_BY = {
+    "codebook": "as declared in the codebook",
+    "hand": "as set by the authors",
+    "assistant": "because they ran against the other items",
+}
 
 
 @report_section("methods", "Methods and Results for a paper", title="Methods")
@@ -63,7 +76,7 @@ def methods(report: Report) -> list[Block]:
     ]
 
 
-def method_values(analysis: Analysis, sample: Values, analysed: Sequence[tuple[str, str]]) -> Values:
+def method_values(analysis: Analysis, sample: Values) -> Values:
     """The Methods paragraph with its references, settings, versions and seed."""
     model, search, hidden = analysis.model, analysis.search, analysis.hidden
     k, parameters, ranges = len(model.components_), model.get_params(deep=False), model.item_range_
@@ -73,7 +86,7 @@ def method_values(analysis: Analysis, sample: Values, analysed: Sequence[tuple[s
     compared, confounds = analysis.rival is not None, model.confound_encoder_.columns
     parts = [
         _data(ranges, sample),
-        _reading(dict(analysed)),
+        _reading(analysis.study.overview),
         _model(parameters, len(model.starts_)),
         _average(model.n_averaged_),
         _item_weight(parameters["item_weight"], ranges),
@@ -88,8 +101,9 @@ def method_values(analysis: Analysis, sample: Values, analysed: Sequence[tuple[s
             else ""
         ),
         (
-            "Reliability of the items of each factor and subscale was estimated by Cronbach's α (Feldt's "
-            "interval) and McDonald's ω (total, one factor by minimum residuals)."
+            f"Reliability of the items of each factor{' and subscale' * bool(sample.subscales)} was "
+            "estimated by Cronbach's α (Feldt's interval) and McDonald's ω (total, one factor by "
+            "minimum residuals)."
             if analysis.psychometry is not None
             else ""
         ),
@@ -105,13 +119,19 @@ def method_values(analysis: Analysis, sample: Values, analysed: Sequence[tuple[s
     )
 
 
-def _reading(analysed: Mapping[str, str]) -> str:
+def _reading(overview: Overview) -> str:
     """Where ranges came from, and which items were reversed."""
-    sentences = []
-    if "Ranges" in analysed:
-        sentences.append(f"Answer ranges: {analysed['Ranges']}.")
-    if "Reversed" in analysed:
-        sentences.append(f"Reversed items: {analysed['Reversed']}.")
+    ranges, sentences = [], []
+    for shared in overview.ranges:
+        some = folded(shared.items, most=len(shared.items))
+        which = some if some.count(",") < _RUNS_NAMED else words.count_of(len(shared.items), "item")
+        whole = "" if len(overview.ranges) == 1 else f" for {which}"
+        ranges.append(f"{shared.low:g} to {shared.high:g}{whole} ({_FROM[shared.source]})")
+    if ranges:
+        sentences.append(f"Answer ranges: {'; '.join(ranges)}.")
+    reversed_items = [f"{folded(names, most=len(names))} ({_BY[who]})" for who, names in overview.reversed]
+    if reversed_items:
+        sentences.append(f"Reversed items: {'; '.join(reversed_items)}.")
     return " ".join(sentences)
 
 
@@ -304,10 +324,7 @@ def _chosen(report: Report) -> str:
     count = report.count
     if not count.candidates:
         return ""
-    sentence = (
-        f"This number of factors (with β = {count.beta:g}) was chosen by cross-validation; "
-        f"{in_other_samples(count)}"
-    )
+    sentence = f"This number of factors was chosen by cross-validation; {in_other_samples(count)}"
     if count.parallel is not None:
         same = "the same number" if count.parallel == count.n_components else str(count.parallel)
         return f"{sentence}; parallel analysis suggested {same}."
@@ -328,8 +345,8 @@ def _factor(report: Report, factor: Values) -> str:
     reliable = ""
     if scale is not None:
         omega = "" if math.isnan(scale.omega) else f" and ω = {words.number(scale.omega)}"
-        those = f"the {scale.n_items} items that load most on it"
-        reliable = f"; α = {words.number(scale.alpha)}{omega} for {those}"
+        those = f"the {scale.n_items} items that load most on this factor"
+        reliable = f"; α = {words.number(scale.alpha)}{omega} for the sum of {those}"
     return (
         f"{share} ({words.count_of(factor.n_items, 'item')}{reliable}), with its highest loadings on "
         f"{words.joined(markers)}."

@@ -75,11 +75,13 @@
     }
   }
 
-  tools.hidden = false;
-  find.addEventListener("input", filter);
-  if (scale) scale.addEventListener("change", filter);
-  cut.addEventListener("input", hide);
-  filter();
+  if (tools) {
+    tools.hidden = false;
+    find.addEventListener("input", filter);
+    if (scale) scale.addEventListener("change", filter);
+    cut.addEventListener("input", hide);
+    filter();
+  }
 
   const models = all(".model");
   const pick = (at) => models.forEach((model, number) => { model.hidden = number !== at; });
@@ -213,4 +215,91 @@
     table.addEventListener("mouseleave", () => { tip.hidden = true; });
   }
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+
+  // Name a factor where it stands. The app saves the name; a page that was opened as a file shows the command that does.
+  const place = document.getElementById("renamed");
+  const given = new Map();
+  const quoted = (words) => (/^Win/.test(navigator.platform) ? `"${words.replace(/["$`]/g, "")}"` : `'${words.replace(/'/g, "'\\''")}'`);
+  function folder() {
+    const path = decodeURIComponent(location.pathname).replace(/\/[^/]*$/, "").replace(/^\/([A-Za-z]:)/, "$1");
+    return location.protocol === "file:" && path ? path : "results";
+  }
+  function tell(...parts) {
+    place.replaceChildren(...parts);
+    place.hidden = false;
+  }
+  const paragraph = (words) => {
+    const element = document.createElement("p");
+    element.textContent = words;
+    return element;
+  };
+  function tellCommand() {
+    const code = document.createElement("code");
+    code.textContent = `icqf report ${quoted(folder())} --names ${[...given].map(([key, name]) => `${key}=${quoted(name)}`).join(" ")}`;
+    tell(
+      paragraph("These names are on this page only. This command puts them into the report, tables, figures and model:"),
+      code,
+      button("Copy command", "Copy the command that saves the names", (pressed) => {
+        document.addEventListener("copy", (event) => {
+          event.clipboardData.setData("text/plain", code.textContent);
+          event.preventDefault();
+        }, { once: true });
+        pressed.textContent = document.execCommand("copy") ? "Copied" : "Not copied";
+      }),
+      button("Close", "Close this message", () => { place.hidden = true; }),
+    );
+  }
+  addEventListener("message", (event) => {
+    if (event.source !== parent || parent === window || !event.data || event.data.icqf !== "names") return;
+    tell(paragraph(String(event.data.words)), button("Close", "Close this message", () => { place.hidden = true; }));
+  });
+  function rename(key, name) {
+    given.set(key, name);
+    document.getElementById(`${key}-h`).textContent = name;
+    for (const link of all(`a[href="#${key}"]`)) link.textContent = name;
+    if (parent === window) tellCommand();
+    else {
+      tell(paragraph("Saving the name …"));
+      parent.postMessage({ icqf: "names", key, name }, "*");
+    }
+  }
+  for (const card of all("#factors article[id]")) {
+    const heading = card.querySelector("h3");
+    const row = document.createElement("div");
+    row.className = "title";
+    heading.replaceWith(row);
+    const start = document.createElement("button");
+    start.type = "button";
+    start.className = "rename";
+    start.textContent = "Rename";
+    start.setAttribute("aria-label", `Rename ${text(heading)}`);
+    row.append(heading, start);
+    start.addEventListener("click", () => {
+      const before = text(heading);
+      const suggested = /^Factor \d+ \((.+)\)$/.exec(before);
+      const input = document.createElement("input");
+      input.maxLength = 60;
+      input.value = suggested ? suggested[1] : before;
+      input.setAttribute("aria-label", `Name of ${before}`);
+      heading.replaceChildren(input);
+      start.hidden = true;
+      input.select();
+      let open = true;
+      const close = (keep) => {
+        if (!open) return;
+        open = false;
+        const name = input.value.trim().replace(/\s+/g, " ");
+        heading.textContent = before;
+        start.hidden = false;
+        if (keep && name && name !== before) rename(card.id, name);
+        start.focus();
+      };
+      input.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== "Escape") return;
+        event.preventDefault(); // the button, which has the focus next, is not pressed by the same key
+        close(event.key === "Enter");
+      });
+      input.addEventListener("blur", () => close(true));
+    });
+  }
 })();
