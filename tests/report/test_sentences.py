@@ -47,7 +47,8 @@ def test_ages_are_those_observed_and_the_models_are_rounded(demo):
 
 def test_the_effect_of_age_names_the_ages_observed(demo):
     ages = demo.confounds["age"].clip(7, 17)
-    report = reported(demo.with_confounds(demo.confounds.assign(age=ages)), beta=0.1)
+    study = demo.with_confounds(demo.confounds.assign(age=ages))
+    report = reported(study, beta=0.1, smallest_category=20)
     told = [each.words for each in report.model.confounds if "age" in each.words]
     assert len(told) == 2 and all(each.endswith("; in this sample, age is 7 to 17.") for each in told)
 
