@@ -1,5 +1,7 @@
 """Asking item by item: the order is settled by the answers, and intervals hold the full form's score."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,6 +77,20 @@ def test_intervals_hold_the_full_score_and_wider_ones_ask_less(form, model, demo
         numbers.append(asked["n_asked"].mean())
         assert asked["asked"].nunique() > 10  # otherwise nothing would be adaptive
     assert numbers[1] < numbers[0] < len(form.items)
+
+
+def test_every_factor_is_asked_about_before_asking_stops(form, demo):
+    """However wide intervals may be; a skipped question is followed by the factor's next one."""
+    asked = form.ask(demo.take(range(30)), width=5.0)
+    items = [{form.items[j] for j in own} for own in form.own]
+    assert len(items) == 3 and asked["n_asked"].between(1, 6).all()
+    complete = demo.answers[list(form.items)].notna().all(axis=1).to_numpy()[:30]
+    for row in asked.loc[complete, "asked"]:
+        assert all(set(row.split()) & own for own in items) and len(row.split()) == 3
+    first = [form.items[own[0]] for own in form.own]
+    wide = replace(form, width=5.0)
+    assert wide.state({}, confounds=ME).next == first[0]
+    assert wide.state({}, confounds=ME, skipped=first[:1]).next == form.items[form.own[0][1]]
 
 
 def test_a_missing_answer_is_a_skipped_question(form, demo):

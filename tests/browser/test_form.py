@@ -54,7 +54,7 @@ for (;;) {
   document.getElementById('next').click();
 }
 return [order, [...document.querySelectorAll('#profile tbody tr')].map(
-  (row) => [row.dataset.score, ...row.dataset.interval.split(' ')].map(Number))];
+  (row) => [row.dataset.expected, ...row.dataset.interval.split(' ')].map(Number))];
 """
 
 
@@ -100,8 +100,8 @@ def test_the_page_scores_as_the_program_does(browser, demo, tmp_path, settings):
         worst = max(worst, float(np.abs(np.array([row[0] for row in found]) - wanted).max()))
         assert [row[3] for row in found] == [f"{row[0]:.2f}" for row in found]
         for row in found if None not in plain else ():
-            low, high = map(float, row[4].split("–"))
-            assert 0 <= low <= high <= max(1.0, *(round(each[0], 2) for each in found))
+            low, high = map(float, row[-1].split("–"))
+            assert 0 <= low <= high <= (form.model.score_max or np.inf)
     assert worst < 1e-4
 
 
@@ -220,8 +220,12 @@ def test_nothing_is_sent_kept_or_run(browser, usual):
     assert asked and all(url.startswith(("file:", "data:")) for url in asked if "example.org" not in url)
 
 
-def test_what_is_said_on_the_way(browser, usual):
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_what_is_said_on_the_way(browser, usual, tmp_path, adaptive):
     form, page = usual
+    if not adaptive:
+        page = tmp_path / "plain.html"
+        page.write_text(scoring_page(form), encoding="utf-8")
     browser.get(page.as_uri())
     status = "return document.getElementById('status').textContent"
     assert browser.execute_script(status) == "No question is answered yet."
@@ -229,7 +233,26 @@ def test_what_is_said_on_the_way(browser, usual):
     assert browser.execute_script(status).startswith("Fill in the fields at the top")
     found = browser.execute_script(FILL, [2, None] + [1] * (len(form.items) - 2), ["9", "1"])
     assert browser.execute_script(status).startswith("7 of 8 questions are answered")
-    assert [row[4] for row in found] == ["–"] * 3  # intervals are for those who answer everything
+    # intervals of complete forms are for those who answer everything
+    assert [row[-1] == "–" for row in found] == [not adaptive] * 3
+    plain = browser.find_element("tag name", "body").text
+    assert ("Intervals are shown once all are answered." in plain) == (not adaptive)
+
+
+def test_the_same_answers_give_the_same_profile_however_they_are_asked(browser, usual):
+    """All answered, and some: scores as of `icqf score`, and what to expect of the full form."""
+    _, page = usual
+    table = "return [...document.querySelectorAll('#profile tbody tr')].map((row) => row.innerText)"
+    for answers in ([1] * 8, [2, 0, 1, 2, 0, 1, 2, 1]):
+        browser.get(page.as_uri())
+        order, found = browser.execute_script(ONE_BY_ONE, answers, ["9", "1"])
+        one, asked = browser.execute_script(table), [answers[j] if j in order else None for j in range(8)]
+        browser.get(page.as_uri())
+        together = browser.execute_script(FILL, asked, ["9", "1"])
+        assert browser.execute_script(table) == one
+        np.testing.assert_allclose([[float(row[4])] for row in together], np.array(found)[:, :1], atol=0.006)
+        browser.find_element("css selector", "[name=way][value=one]").click()
+        assert browser.execute_script(table) == one
 
 
 @pytest.mark.parametrize("width", [375, 1440])

@@ -69,7 +69,8 @@ class Asked:
     scores, low, high : Series
         Expected score of the full form, and its 90 % interval.
     next : str or None
-        The item to ask next; None if every interval is narrow enough, or no item left would narrow any.
+        The item to ask next; None if every interval is narrow enough, or no item left would narrow any, and
+        every factor has an answer to an item of its own.
     """
 
     scores: pd.Series
@@ -87,7 +88,8 @@ class AdaptiveForm:
     model : ICQF
         Of the items that may be asked.
     width : float
-        Asking stops when every factor's interval is at most this wide.
+        Asking stops when every factor's interval is at most this wide, but not before each has an answer to
+        an item of its own.
     scores, others, residuals : Rounded
         Of simulated participants: true scores (k, n), what their answers to items outside of the form
         contribute to the scores (k, n), and their answers without the confounds' part (m, n).
@@ -236,6 +238,14 @@ class AdaptiveForm:
         return scores
 
     @cached_property
+    def own(self) -> list[list[int]]:
+        """For each factor its own items, strongest first: those that load on it most, or else at all."""
+        shares = self.loadings[0]
+        most = shares * (shares.argmax(axis=0) == np.arange(len(shares))[:, None])
+        rows = np.where(most.any(axis=1, keepdims=True), most, shares)
+        return [[int(j) for j in np.argsort(-row, kind="stable") if row[j] > 0] for row in rows]
+
+    @cached_property
     def gains(self) -> Array:
         """How far an answer moves the full-form scores (k, m), away from their bounds."""
         return np.linalg.pinv(self.gram, hermitian=True) @ self.pulls
@@ -320,7 +330,19 @@ class _Session:
         return np.array(found).T
 
     def best(self, left: Sequence[int]) -> int | None:
-        """The item from which the intervals are expected to come closest to the width; None to stop.
+        """The item to ask next; None to stop.
+
+        Where no further item is needed for the widths, the strongest one of a factor that has no answer to an
+        item of its own: its score would be inferred from answers about other factors alone.
+        """
+        chosen = self._narrowing(left)
+        if chosen is not None:
+            return chosen
+        unasked = (own for own in self.form.own if not set(own) & set(self.given))
+        return next((item for own in unasked for item in own if item in left), None)
+
+    def _narrowing(self, left: Sequence[int]) -> int | None:
+        """The item from which the intervals are expected to come closest to the width, if one is needed.
 
         Widths are expected to shrink as the standard deviations do.
         """
@@ -357,7 +379,8 @@ def adaptive_form(
 
     The next item is the one whose answer is expected to bring the 90 % intervals of the full form's scores
     closest to the width. It also stops if no item left is expected to narrow them by 0.01 or more, all
-    together. It needs the model alone, no answers.
+    together, but never before each factor has an answer to an item of its own (which loads on it most). It
+    needs the model alone, no answers.
 
     Parameters
     ----------

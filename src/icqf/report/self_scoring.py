@@ -179,6 +179,7 @@ def _asking(form: AdaptiveForm) -> dict[str, Any]:
         "offsets": offsets.tolist(),
         "pulls": form.pulls.tolist(),
         "gains": form.gains.tolist(),
+        "own": form.own,
         "gram": form.gram.tolist(),
         "chances": [table.tolist() for table in form.chances],
     } | {name: _rounded(each) for name, each in simulated.items()}

@@ -299,7 +299,7 @@ class _Part:
         else:
             names = model.get_feature_names_out()
             frame = pd.DataFrame(np.asarray(model.transform(read)), read.answers.index, names)
-            reasons = np.where(frame.isna(), NOTHING_ANSWERED, "")
+            reasons = np.full(frame.shape, NOTHING_ANSWERED, dtype=object)  # the only one without intervals
         return cls.beside(frame, list(names), reasons, covariates, norms, told=found is not None)
 
     @classmethod
@@ -320,10 +320,12 @@ class _Part:
             frame = pd.concat([frame, added.iloc[:, len(names) :]], axis=1)
             if without:
                 why = norms.reasons(covariates, len(frame)).to_numpy()
-        missing = reasons != ""
-        nothing = (reasons == NOTHING_ANSWERED).all(axis=1)
+        missing = frame[names].isna().to_numpy()
+        some = np.asarray(missing.any(axis=1))
+        nothing = some.copy()
+        nothing[some] = (reasons[some] == NOTHING_ANSWERED).all(axis=1)
         texts = np.full(len(frame), NOTHING, dtype=object)
-        for row in np.flatnonzero(missing.any(axis=1) | (why != "")):
+        for row in np.flatnonzero(some | (why != "") if without else some):
             texts[row] = _reason(names, reasons[row], why[row])
         return cls(
             frame.assign(**{MISSING: texts}) if told or norms is not None else frame,

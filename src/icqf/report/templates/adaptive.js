@@ -105,7 +105,10 @@ const adaptiveForm = (known, top, minimise) => {
     const widths = ends.map(([low, high]) => high - low);
     const excess = (values) => total(values.map((value) => Math.max(value - width, 0)));
     const missing = excess(widths);
-    const result = { expected, ends, widths, next: null, reached: missing <= 0 };
+    // A factor none of whose own items is answered would be inferred from the others alone: it gets one of them.
+    const inferred = known.own.map((items) => !items.some((j) => given[j] !== null));
+    const own = known.own.flatMap((items, r) => (inferred[r] ? items.filter((j) => left.includes(j)) : []));
+    const result = { expected, ends, widths, inferred, next: own.length > 0 ? own[0] : null, reached: missing <= 0 };
     if (missing <= 0 || left.length === 0) return result;
 
     const ratio = full.map((row, r) => {
@@ -113,6 +116,7 @@ const adaptiveForm = (known, top, minimise) => {
       return widths[r] / Math.max(Math.sqrt(Math.max(square - expected[r] ** 2, 0)), 1e-12);
     });
     let least = Infinity;
+    let best = null;
     for (const j of left) {
       let after = 0;
       chances[j].forEach((row, c) => {
@@ -135,9 +139,8 @@ const adaptiveForm = (known, top, minimise) => {
         after += chance * excess(then);
       });
       after = Math.round(after * 1e9) / 1e9;
-      if (after < least) { least = after; result.next = j; }
+      if (after < least) { least = after; best = j; }
     }
-    if (missing - least < known.least) result.next = null;
-    return result;
+    return missing - least < known.least ? result : { ...result, next: best };
   };
 };

@@ -124,18 +124,23 @@
     found("profile").hidden = !shown;
   }
 
-  // One row per factor; an interval is null if there is none.
-  function draw(scores, intervals) {
-    const highest = known.top === null ? Math.max(1, ...scores, ...intervals.flatMap((ends) => ends || [])) : known.top;
+  // One row per factor; an interval is null if there is none. `expected` scores of the full form are drawn if known.
+  function draw(scores, intervals, expected) {
+    const drawn = expected || scores;
+    const highest = known.top === null ? Math.max(1, ...drawn, ...intervals.flatMap((ends) => ends || [])) : known.top;
     [...found("profile").tBodies[0].rows].forEach((row, r) => {
       const [score, ends] = [scores[r], intervals[r]];
       const [low, high] = ends || [0, 0];
       row.dataset.score = score.toFixed(6);
       row.dataset.interval = ends === null ? "" : `${low.toFixed(6)} ${high.toFixed(6)}`;
       row.cells[2].textContent = score.toFixed(2);
-      row.cells[3].textContent = ends === null ? "–" : `${low.toFixed(2)}–${high.toFixed(2)}`;
+      if (expected) {
+        row.dataset.expected = expected[r].toFixed(6);
+        row.cells[3].textContent = expected[r].toFixed(2);
+      }
+      row.cells[row.cells.length - 1].textContent = ends === null ? "–" : `${low.toFixed(2)}–${high.toFixed(2)}`;
       const [bar, line] = row.querySelectorAll(".bar i, .bar b");
-      bar.style.width = `${(100 * score) / highest}%`;
+      bar.style.width = `${(100 * drawn[r]) / highest}%`;
       line.hidden = ends === null;
       line.style.left = `${(100 * low) / highest}%`;
       line.style.width = `${(100 * (high - low)) / highest}%`;
@@ -151,17 +156,35 @@
     if (number === 0) return say("No question is answered yet.", false);
     if (columns === null) return say(NOT_YET, false);
     const left = given.length - number;
+    profile(given, columns);
+    const all = `All ${given.length} questions are answered.`;
+    const later = known.adaptive ? "" : " Intervals are shown once all are answered.";
+    const some = `${number} of ${given.length} questions are answered; the profile is based on these.${later}`;
+    return say(left === 0 ? all : some, true);
+  }
+
+  // The scores of these answers. If the page knows the full form, what to expect of it, however the questions were
+  // asked; if not, the interval around the score of a complete form.
+  let kept = null;
+  const state = (...of) => { kept = kept || adaptiveForm(known.adaptive, top, minimise); return kept(...of); };
+  const shares = (given) => given.map((value, j) => {
+    const { low, high } = known.items[j];
+    return value === null ? null : value / (known.scale[j] * (high - low));
+  });
+  function profile(given, columns) {
     const solved = solve(given, columns);
     const scores = known.place.map((at) => solved[at]);
+    if (known.adaptive) {
+      const { ends, expected } = state(shares(given), columns, [], 1);
+      draw(scores, ends, expected);
+      return;
+    }
     const highest = known.top === null ? Math.max(1, ...scores) : known.top;
     draw(scores, scores.map((score, r) => {
-      if (left > 0) return null;
+      if (given.includes(null)) return null;
       const [low, high] = [known.below, known.above].map((ends) => score + between(score, known.knots[r], ends[r]));
       return [Math.max(low, 0), Math.min(high, highest)];
     }));
-    const all = `All ${given.length} questions are answered.`;
-    const some = `${number} of ${given.length} questions are answered; the profile is based on these. Intervals are shown once all are answered.`;
-    return say(left === 0 ? all : some, true);
   }
 
   // One question at a time. `asked` are the questions put so far, in their order; the last one is on the page unless
@@ -173,12 +196,8 @@
   const count = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
 
   function stepwise() {
-    const state = adaptiveForm(known.adaptive, top, minimise);
-    const shares = () => answers().map((value, j) => {
-      const { low, high } = known.items[j];
-      return value === null ? null : value / (known.scale[j] * (high - low));
-    });
-    const only = (items) => shares().map((value, j) => (items.includes(j) ? value : null));
+    const only = (items) => answers().map((value, j) => (items.includes(j) ? value : null));
+    const names = [...found("profile").tBodies[0].rows].map((row) => row.cells[0].textContent);
     const width = () => Math.max(Number(found("width").value) || known.adaptive.width, 0.01);
 
     function put(focus) {
@@ -209,14 +228,16 @@
         return say(NOT_YET, false);
       }
       const left = [...questions.keys()].filter((j) => !asked.includes(j));
-      const now = state(given, columns, left, width());
+      const now = state(shares(given), columns, left, width());
       ended = now.next === null;
       if (!ended) asked = [...asked, now.next];
       put(focus);
       const skipped = asked.length - number - (ended ? 0 : 1);
       const sofar = `${count(number, "question")} answered${skipped ? `, ${skipped} skipped` : ""}`;
       if (!ended) {
-        found("progress").textContent = `Question ${asked.length}, of at most ${questions.length}. ${sofar}; the widest interval is ${Math.max(...now.widths).toFixed(2)}, and asking stops at ${width().toFixed(2)}.`;
+        const widest = `the widest interval is ${Math.max(...now.widths).toFixed(2)}, and asking stops at ${width().toFixed(2)}`;
+        const why = now.reached ? "every interval is narrow enough, but each factor gets a question of its own" : widest;
+        found("progress").textContent = `Question ${asked.length}, of at most ${questions.length}. ${sofar}; ${why}.`;
         return say("The profile follows after the last question.", false);
       }
       const why = [
@@ -224,14 +245,16 @@
         left.length === 0 ? "All questions have been asked." : null,
         "No further question would narrow the intervals noticeably.",
       ].find((text) => text !== null);
-      found("progress").textContent = `Done: ${sofar}. ${why}`;
-      draw(now.expected, now.ends);
+      const inferred = names.filter((_, r) => now.inferred[r]).join(", ");
+      const aside = inferred && number > 0 ? ` No question of its own was answered for ${inferred}: the score is inferred from the others.` : "";
+      found("progress").textContent = `Done: ${sofar}. ${why}${aside}`;
+      profile(given, columns);
       return say(number > 0 ? "From the answers given:" : "No question is answered yet.", number > 0);
     }
 
     function next() {
       const now = asked[asked.length - 1];
-      if (!ended && shares()[now] === null) {
+      if (!ended && answers()[now] === null) {
         found("progress").textContent = "Choose an answer, or skip the question.";
         return;
       }
@@ -253,7 +276,7 @@
     }
     // Anew with the answers there are, such as those given with all questions on the page.
     function begin(focus) {
-      const given = shares();
+      const given = answers();
       asked = [...questions.keys()].filter((j) => given[j] !== null);
       follow(focus);
     }
