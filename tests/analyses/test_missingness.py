@@ -158,5 +158,5 @@ def test_the_verdict_follows_the_stated_criterion(bad, robust, begins, measure, 
     table = pd.DataFrame({"delta": [-1, -0.5, -0.25, 0, 0.25, 0.5, 1]}, dtype=float)
     table = table.assign(congruence=0.99, loading_move=0.05, score_correlation=0.99, score_move=0.02)
     table.loc[table["delta"].isin(bad), measure] = value
-    made = MissingAnswers(9, 9, pd.DataFrame(), pd.DataFrame(), 0, table, 100)
+    made = MissingAnswers(9, 99, 9, pd.DataFrame(), pd.DataFrame(), 0, table, 100)
     assert made.robust_up_to == robust and sensitivity_sentence(made).startswith(begins)

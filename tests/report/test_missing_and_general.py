@@ -1,8 +1,14 @@
 """The sections on missing answers and on a general factor."""
 
-import numpy as np
+from dataclasses import replace
 
-from icqf.report import as_json, as_markdown, from_json, renamed
+import numpy as np
+import pandas as pd
+import pytest
+
+from icqf import ICQF
+from icqf.data.check import check
+from icqf.report import analyse, as_json, as_markdown, from_json, renamed, report_of
 from icqf.report.section import sections_of
 from icqf.report.sections.missing import missing
 from icqf.report.words import changed
@@ -16,7 +22,11 @@ def section(report, key):
 
 def test_missing_answers_are_counted_tested_and_moved(report):
     text = section(report, "Missing answers")
-    assert "participants left out" in text and "depends on age or sex" in text and "depends on scores" in text
+    assert (
+        "participants left something out" in text
+        and "depends on age or sex" in text
+        and "depends on scores" in text
+    )
     assert "Robust: were the missing answers up to 1 SD higher or lower" in text
     assert [row.delta for row in report.missing.sensitivity] == [-1, -0.5, -0.25, 0, 0.25, 0.5, 1]
     assert "−0.25 SD" in text and "+1.00 SD" in text
@@ -59,3 +69,29 @@ def test_what_was_not_computed_is_left_out(report):
     keys = {each.key for each in sections_of(report)}
     without = {each.key for each in sections_of(changed(report, missing=None, general=None))}
     assert keys - without == {"missing", "general"}
+
+
+@pytest.mark.filterwarnings("ignore::icqf.data.validate.EmptyRowsWarning")
+@pytest.mark.parametrize("aside", ["nothing", "not asked", "weights"])
+def test_check_and_report_count_missing_answers_alike(questionnaire, aside):
+    """Participants without answers or weight, and items that were not asked, do not count."""
+    study = questionnaire.select(list(questionnaire.answers)[:8]).take(np.arange(200))
+    answers = study.answers.copy()
+    answers.iloc[:30] = np.nan
+    answers.iloc[30:70, :4] = np.nan
+    structural, weights = None, None
+    if aside == "not asked":
+        structural = pd.DataFrame(False, answers.index, answers.columns)
+        structural.iloc[30:60, :4] = True
+    if aside == "weights":
+        weights = pd.Series(np.where(np.arange(200) < 50, 0.0, 1.0), answers.index)
+    study = replace(study, answers=answers, structural=structural, weights=weights)
+    report = report_of(analyse(ICQF(2, n_init=1).fit(study), study, n_bootstrap=2))
+    share = f"{100 * report.sample.share_missing:.1f}"
+    assert check(study).of("missing")[0].message.startswith(f"{share} % of the answers are missing.")
+    assert f"{share}% of the answers are missing" in section(report, "Missing answers")
+    assert f"{share}% of the answers are missing" in section(report, "The sample")
+    assert ("without survey weights" in as_markdown(report)) == (aside == "weights")
+    first = report.items[0]
+    rows = {"nothing": 170, "not asked": 140, "weights": 150}[aside]
+    assert first.share_missing == pytest.approx(1 - first.n_answered / rows)

@@ -18,6 +18,7 @@ from icqf.data.missing_answers import (
     FEWEST,
     N_PERMUTATIONS,
     confound_tests,
+    count_left_out,
     independent_rows,
     share_left_out,
 )
@@ -47,8 +48,9 @@ class MissingAnswers:
 
     Attributes
     ----------
-    n_missing : int
-        Answers left out by participants who answered something; items not shown to them are not counted.
+    n_missing, n_asked : int
+        Answers left out by participants who answered something, and all that they were asked for; items not
+        shown to them do not count.
     n_participants : int
         Participants who left something out.
     confounds : DataFrame
@@ -78,6 +80,7 @@ class MissingAnswers:
     """
 
     n_missing: int
+    n_asked: int
     n_participants: int
     confounds: pd.DataFrame
     scores: pd.DataFrame
@@ -168,7 +171,7 @@ def missing_answers(
     values = model.solve_scores(problem) if scores is None else np.asarray(scores, dtype=float)[kept].T
     by_score, n_pairs = score_tests(model, problem, share, units=units, random_state=random_state)
     sensitivity, n_refitted = _sensitivity(model, problem, left_out, values, random_state)
-    counts = int(left_out.sum()), int(left_out.any(axis=1).sum())
+    counts = *count_left_out(answered, asked), int(left_out.any(axis=1).sum())
     return MissingAnswers(*counts, tests, by_score, n_pairs, sensitivity, n_refitted)
 
 
@@ -315,7 +318,7 @@ def sensitivity_sentence(missing: MissingAnswers, *, highest: Sequence[float] = 
     >>> import pandas as pd
     >>> table = pd.DataFrame({"delta": [-1.0, -0.5, -0.25, 0, 0.25, 0.5, 1], "congruence": 0.99,
     ...                       "loading_move": 0.01, "score_correlation": 0.99, "score_move": 0.01})
-    >>> found = MissingAnswers(9, 9, pd.DataFrame(), pd.DataFrame(), 0, table, 100)
+    >>> found = MissingAnswers(9, 99, 9, pd.DataFrame(), pd.DataFrame(), 0, table, 100)
     >>> sensitivity_sentence(found).split(":")[0]
     'Robust'
     """

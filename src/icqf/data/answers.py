@@ -17,17 +17,20 @@ _ENDS = (-1.0, 0.0, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0)
 _BANDS = ("none", "up to 1%", "1–5%", "5–10%", "10–20%", "20–50%", "over half")
 
 
-def describe_answers(answers: pd.DataFrame, ranges: pd.DataFrame) -> pd.DataFrame:
-    """Describe the answers to each item."""
+def describe_answers(
+    answers: pd.DataFrame, ranges: pd.DataFrame, asked: NDArray[Any] | None = None
+) -> pd.DataFrame:
+    """Describe the answers to each item; those that were not `asked` for (n, m) are not missing."""
     values = pd.DataFrame(
         answers.to_numpy(dtype=float, na_value=np.nan), columns=[str(name) for name in answers.columns]
     )
     n = values.notna().sum()
+    n_asked = len(values) if asked is None else np.maximum((asked | values.notna()).sum(), 1)
     low, high = (pd.Series(ranges[end].to_numpy(), index=values.columns) for end in ("min", "max"))
     return pd.DataFrame(
         {
             "n_answered": n,
-            "share_missing": values.isna().mean(),
+            "share_missing": 1 - n / n_asked,
             "mean": values.mean(),
             "sd": values.std().fillna(0.0),
             "floor": values.eq(low).sum() / n,

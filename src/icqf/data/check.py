@@ -22,7 +22,7 @@ from icqf.data.disclosure import (
     left_out,
     refuse_few_answers,
 )
-from icqf.data.missing_answers import ALPHA, confound_sentence, confound_tests, share_left_out
+from icqf.data.missing_answers import ALPHA, confound_sentence, confound_tests, count_left_out, share_left_out
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.errors import Advice, InputError, codebook_command, counted, is_note, listed, readable, short
 from icqf.screening.column_names import folded
@@ -680,14 +680,17 @@ def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 
 def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     n, m = numbers.values.shape
-    missing, n_asked = n - numbers.by_item, np.full(m, n)
+    missing, n_asked, shown = n - numbers.by_item, np.full(m, n), None
     if draft.structural is not None:
         shown = ~draft.structural.to_numpy(dtype=bool)
         missing, n_asked = (~numbers.answered & shown).sum(axis=0), shown.sum(axis=0)
     by_item = pd.Series(missing / np.maximum(n_asked, 1), index=draft.answers.columns)
-    share = 1 - numbers.by_item.sum() / (n * m) if n * m else 0.0
+    used = np.full(n, True) if draft.weights is None else (draft.weights != 0).to_numpy(dtype=bool)
+    left_out, of_all = count_left_out(numbers.answered[used], None if shown is None else shown[used])
+    share = left_out / max(of_all, 1)
     some = "Less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
-    text = f"{some} of all answers are missing." if share > 0 else "No answer is missing."
+    aside = "" if shown is None else " Items that were not asked do not count."
+    text = f"{some} of the answers are missing.{aside}" if share > 0 else "No answer is missing."
     yield Finding("note", "missing", text)
     often = by_item[(by_item > MANY_MISSING) & (by_item < NEARLY_EMPTY)].sort_values(ascending=False)
     if len(often):
@@ -726,7 +729,8 @@ def _missing_by_confound(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     remedy = (
         "Keep them as confounds, and read how far the results depend on the missing answers in the report."
     )
-    text = confound_sentence(tests, grouped=units is not None)
+    weighted = draft.weights is not None
+    text = confound_sentence(tests, grouped=units is not None, weighted=weighted)
     yield Finding(*kind, text, remedy=remedy if depends else "")
 
 

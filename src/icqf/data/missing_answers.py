@@ -23,6 +23,22 @@ _FAMILY = 4  # mean size of groups up to which they are families, not sites
 _COLUMNS = ["confound", "n", "correlation", "shares", "p", "p_adjusted"]
 
 
+def count_left_out(answered: Array, asked: Array | None = None) -> tuple[int, int]:
+    """Answers left out, and all that were asked for, of participants who answered something.
+
+    Items that were not shown do not count. Parameters are those of `share_left_out`.
+
+    Examples
+    --------
+    >>> count_left_out(np.array([[True, True], [True, False], [False, False]]))
+    (1, 4)
+    """
+    some = answered.any(axis=1)
+    shown = np.ones_like(answered) if asked is None else answered | asked
+    n_asked = int(shown[some].sum())
+    return n_asked - int(answered.sum()), n_asked
+
+
 def share_left_out(answered: Array, asked: Array | None = None) -> Array:
     """Share of the items asked that each participant left out; NaN for those who answered nothing.
 
@@ -180,8 +196,10 @@ def _shares(share: Array, values: pd.Series) -> tuple[tuple[str, float], ...]:
     return tuple((str(name), float(mean)) for name, mean in large["mean"].items())
 
 
-def confound_sentence(tests: pd.DataFrame, *, grouped: bool = False) -> str:
+def confound_sentence(tests: pd.DataFrame, *, grouped: bool = False, weighted: bool = False) -> str:
     """Say whether leaving out depends on the confounds tested, and by which test.
+
+    Survey weights play no part: the test is about these participants.
 
     Examples
     --------
@@ -191,7 +209,8 @@ def confound_sentence(tests: pd.DataFrame, *, grouped: bool = False) -> str:
     """
     adjusted = f", adjusted for {len(tests)} confounds" if len(tests) > 1 else ""
     unit = ", one member of each family or within sites" if grouped else ""
-    how = f"Tested by permutation of the ranks of each participant's share{adjusted}{unit}."
+    without = ", without survey weights" if weighted else ""
+    how = f"Tested by permutation of the ranks of each participant's share{adjusted}{unit}{without}."
     clear = tests[tests["p_adjusted"] <= ALPHA]
     if not len(clear):
         names = " or ".join(map(short, tests["confound"]))

@@ -104,15 +104,17 @@ def missing_values(analysis: Analysis) -> Values | None:
     n, limit = analysis.stated.problem.n, analysis.model.smallest_category
     few = found.n_participants < limit
     who = f"fewer than {limit}" if few else words.whole(found.n_participants)
-    cells = n * analysis.stated.problem.m
+    share, weighted = found.n_missing / found.n_asked, analysis.stated.problem.weights is not None
+    aside = "" if analysis.questionnaire.structural is None else "; items that were not asked do not count"
     sentences = [
-        f"{who.capitalize()} of {words.whole(n)} participants left out "
-        f"{words.percent(found.n_missing / cells, 1)} of all answers; items that they were not shown do not "
-        "count."
+        f"{who.capitalize()} of {words.whole(n)} participants left something out: "
+        f"{words.percent(share, 1)} of the answers are missing{aside}."
     ]
     if len(found.confounds):
         grouped = analysis.questionnaire.groups is not None
-        sentences.append(confound_sentence(found.confounds, grouped=grouped))
+        sentences.append(confound_sentence(found.confounds, grouped=grouped, weighted=weighted))
+    if weighted:
+        sentences.append("Whether leaving out depends on scores is tested without survey weights, too.")
     scores = found.scores.iloc[:0] if found.n_pairs < limit else found.scores
     return Values(
         words=tuple(sentences),

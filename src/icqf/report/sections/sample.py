@@ -12,6 +12,7 @@ import pandas as pd
 from icqf.analyses import Counterparts
 from icqf.data.answers import describe_answers, describe_confound, missing_bands
 from icqf.data.check import Overview
+from icqf.data.missing_answers import count_left_out
 from icqf.data.questionnaire import Questionnaire
 from icqf.plotting.style import item_label
 from icqf.report import words
@@ -110,10 +111,12 @@ def sample_values(analysis: Analysis) -> Values:
     limit, kept = analysis.model.smallest_category, stated.kept
     bands = missing_bands(analysis.answers)
     n, m, everyone = stated.problem.n, analysis.answers.shape[1], questionnaire.n_participants
-    share = (n * m - int(analysis.answers.notna().to_numpy().sum())) / (n * m)
-    complete, structural = float(bands["share"].iloc[0]), None
+    complete, structural, asked = float(bands["share"].iloc[0]), None, None
     if questionnaire.structural is not None:
-        structural = float(questionnaire.structural[kept].to_numpy(dtype=bool).mean())
+        asked = ~questionnaire.structural[kept].to_numpy(dtype=bool)
+        structural = float((~asked).mean())
+    left_out, n_asked = count_left_out(analysis.answers.notna().to_numpy(), asked)
+    share = left_out / n_asked
     confounds = _confounds(questionnaire.confounds, kept, stated.encoder.smallest_category)
     sentences = [f"{words.count_of(n, 'participant')} answered {words.count_of(m, 'item')}."]
     if everyone > n:
@@ -129,7 +132,7 @@ def sample_values(analysis: Analysis) -> Values:
     )
     if structural:
         sentences.append(
-            f"{words.percent(structural, 1)} of the answers are missing because the item was not asked."
+            f"{words.percent(structural, 1)} of the questions were not asked; they do not count as missing."
         )
     sentences += [_confound_words(confound, limit) for confound in confounds]
     n_reversed = sum(item.reverse for item in questionnaire.items)
@@ -217,7 +220,9 @@ def _confound_words(confound: Values, limit: int) -> str:
 def item_values(analysis: Analysis, fit: pd.DataFrame, names: Mapping[str, str]) -> tuple[Values, ...]:
     """Wording, answers and fit of every item; `fit` is the summary's table, `names` the factors' names."""
     ranges, hidden, rival = analysis.model.item_range_, analysis.hidden, analysis.rival
-    answered = describe_answers(analysis.answers, ranges)
+    structural = analysis.questionnaire.structural
+    asked = None if structural is None else ~structural[analysis.stated.kept].to_numpy(dtype=bool)
+    answered = describe_answers(analysis.answers, ranges, asked)
     others = rival.items if isinstance(rival, Counterparts) else None
     return tuple(
         Values(
