@@ -91,6 +91,13 @@ class Server:
         assert answer.status == 303, answer.text
         return answer.getheader("location").split("/")[2]
 
+    def use(self, run, settings=None, **uses):
+        """Say what columns are used for, as the form does: "item", "confound", …, or "" to leave one out."""
+        form = {"column": list(uses), "use": [name for name, use in uses.items() if use == "item"]}
+        form |= {f"use-{at}": "" if use == "item" else use for at, use in enumerate(uses.values())}
+        self.page(f"/runs/{run}/check")
+        return self.post(f"/runs/{run}/columns", form | (settings or {}))
+
     def page(self, path, seconds=60):
         """A page, once what it waits for is done."""
         until = time.monotonic() + seconds

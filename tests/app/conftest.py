@@ -23,7 +23,7 @@ def described():
 def done(server, described):
     """A run that is fitted; not to be changed."""
     run = server.opened(codebook=described)
-    server.post(f"/runs/{run}/columns", {"confounds": ["age", "sex"]})
+    server.use(run, age="confound", sex="confound")
     server.fitted(run)
     assert server.get(f"/runs/{run}").getheader("location").endswith("results")
     return run

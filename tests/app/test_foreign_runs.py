@@ -19,7 +19,8 @@ from small_study import table
 STEPS = ("", "/check", "/look", "/codebook", "/fit", "/progress", "/results", "/report", "/all.zip", "/score")
 FORMS = {
     **{"fit": QUICK | {"n_components": "2", "beta": "0.1"}, "continue": {}, "cancel": {}, "reset": {}},
-    **{"columns": {"confounds": "age"}, "remedy": {"remedy": "x"}, "codebook": {"name": "q01"}, "again": {}},
+    **{"columns": {"column": "age", "use-0": "confound"}, "remedy": {"remedy": "x"}},
+    **{"codebook": {"name": "q01"}, "again": {}},
     **{"names": {"name-factor1": "A", "name-factor2": "B"}, "number": {"n_components": "1"}},
 }
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -165,13 +166,14 @@ def test_confounds_come_from_a_table_of_participants_and_settings_are_forgotten(
     people = study[["record_id", "age", "sex"]].assign(site="<i>a</i>").to_csv(index=False).encode()
     answers = study.drop(columns=["age", "sex"]).to_csv(index=False).encode()
     run = server.opened(content=answers, participants=("people.csv", people))
-    ticks = re.findall(r'name="confounds" value="([^"]*)"', server.page(f"/runs/{run}/check").text)
-    assert ticks == ["weight", "age", "sex", "site"]
-    server.post(f"/runs/{run}/columns", {"confounds": "age", "confound_ranges": "age=5:21", "groups": "site"})
+    names = re.findall(r'name="column" value="([^"]*)"', server.page(f"/runs/{run}/check").text)
+    assert names == ["record_id", *ITEMS, "weight", "age", "sex", "site"]
+    ranges = {"missing_codes": "", "confound_ranges": "age=5:21"}
+    server.use(run, ranges, age="confound", site="group")
     found = options_of(server, run)
     assert (found.confounds, found.confound_ranges, found.groups) == (("age",), (("age", 5.0, 21.0),), "site")
     assert "Continue to the fit" in server.page(f"/runs/{run}/check").text
-    server.post(f"/runs/{run}/columns", {"confounds": "nobody"})
+    Run(server.folder / run).save(replace(found, confounds=("nobody",)))
     page = server.page(f"/runs/{run}/check").text
     assert "Must be fixed" in page and "Discard all settings" in page
     server.post(f"/runs/{run}/reset")
@@ -290,7 +292,11 @@ def test_factors_are_named_and_counted_otherwise(server, described):
 
 def test_a_fitted_run_stays_as_it_is(server, done):
     before = (server.folder / done / "config.toml").read_bytes()
-    for path, form in (("columns", {"id": "age"}), ("fit", {"n_components": "3"}), ("codebook", {})):
+    for path, form in (
+        ("columns", {"column": "age", "use-0": "id"}),
+        ("fit", {"n_components": "3"}),
+        ("codebook", {}),
+    ):
         answer = server.post(f"/runs/{done}/{path}", form)
         assert answer.status == 400 and "cannot be changed" in answer.text
     assert (server.folder / done / "config.toml").read_bytes() == before
@@ -312,7 +318,7 @@ def test_new_participants_are_scored(server, done):
 def test_what_was_chosen_can_be_undone(server):
     run = server.opened()
     assert "Discard all settings" not in server.page(f"/runs/{run}/check").text
-    server.post(f"/runs/{run}/columns", {"confounds": ["age"]})
+    server.use(run, age="confound")
     assert "Discard all settings" in server.page(f"/runs/{run}/check").text
     server.post(f"/runs/{run}/reset")
     assert options_of(server, run).confounds == ()

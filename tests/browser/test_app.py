@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from app_server import Server
+from icqf.workflow.options import read_config
 from small_study import ITEMS, codebook, table
 
 pytestmark = pytest.mark.slow
@@ -61,6 +62,13 @@ class Tab:
         field.clear()
         field.send_keys(value)
 
+    def choose(self, column, use):
+        """Use a column that is not an item."""
+        place = f"//tr[th[normalize-space()='{column}']]//option[normalize-space()='{use}']"
+        option = self.browser.find_element("xpath", place)
+        self.browser.execute_script("arguments[0].parentElement.scrollIntoView({block: 'center'})", option)
+        option.click()
+
     def unfold(self):
         self.browser.execute_script("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
 
@@ -80,6 +88,7 @@ class Tab:
     def begin(self, k="2", beta="0.1"):
         """Begin a fit with quick settings."""
         self.press("Continue to the fit")
+        self.wait("[name='n_components']")
         self.unfold()
         for name, value in (("n_components", k), ("beta", beta), ("bootstrap", "0")):
             self.fill(name, value)
@@ -140,11 +149,14 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     tab.wait("#analysed")
     assert "119: q001–q119" in tab.text and "Ready to fit." in tab.text
     tab.unfold()
-    look_around("check")
-    tab.press("Edit the codebook")
+    look_around("check", dark=(True,))
+    tab.press("Data", ".views a")
+    tab.wait("table.sheet")
+    look_around("data", dark=(True,))
+    tab.press("Codebook", ".views a")
     tab.wait(".grid")
     look_around("codebook")
-    tab.browser.back()
+    tab.press("Check", ".views a")
     tab.press("Continue to the fit")
     tab.wait("[name='n_components']")
     tab.unfold()
@@ -207,7 +219,7 @@ def test_a_messy_csv_is_mended_scored_and_compared(tab, tmp_path):
     tab.press("Reverse q03")
     tab.wait(".verdict", "A fit is possible")
     assert "q03 at your request" in tab.text
-    tab.wait("input[value='age']").click()
+    tab.choose("age", "confound")
     tab.press("Apply and check again")
     tab.wait("#analysed")
     assert "Confounds\nage" in tab.text.replace(" age", "\nage")
@@ -276,6 +288,7 @@ def test_the_keyboard_is_enough(tab, tmp_path):
     reach("Try the demo").send_keys(Keys.ENTER).perform()
     tab.wait("#analysed")
     reach("Skip to the content").send_keys(Keys.ENTER).perform()
+    reach("Skip the table of columns").send_keys(Keys.ENTER).perform()
     reach("Continue to the fit").send_keys(Keys.ENTER).perform()
     tab.wait("[name='n_components']")
     reach("Start the fit").send_keys(Keys.ENTER).perform()
@@ -285,6 +298,40 @@ def test_the_keyboard_is_enough(tab, tmp_path):
     tab.browser.get(f"http://{tab.server.host}/runs/{tab.run.name}/remove")
     reach("Remove this run").send_keys(Keys.ENTER).perform()
     tab.wait("h1", "Runs")
+
+
+def test_columns_are_found_and_ticked_together_and_rows_are_turned(tab, tmp_path):
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.keys import Keys
+
+    table().replace({"9": ""}).to_csv(tmp_path / "answers.csv", index=False)
+    tab.open(answers=tmp_path / "answers.csv")
+    box = "input[name='use'][value='q{}']".format
+    tab.wait("#narrow").send_keys("q")
+    tab.press("Untick those shown")
+    assert tab.wait("[data-counted]").text == "0 of 16 columns are items"
+    tab.wait(box("02")).click()
+    tab.browser.execute_script("document.querySelector('#column-rows').scrollIntoView()")
+    with_shift = ActionChains(tab.browser).key_down(Keys.SHIFT).click(tab.wait(box("09")))
+    with_shift.key_up(Keys.SHIFT).perform()
+    assert tab.wait("[data-counted]").text == "8 of 16 columns are items"
+    tab.wait("#narrow").send_keys(Keys.BACKSPACE)
+    tab.choose("q09", "confound")
+    assert tab.wait("[data-counted]").text == "7 of 16 columns are items"
+    tab.wait(box("09")).click()  # an item again, and so no confound
+    tab.choose("age", "confound")
+    tab.press("Continue to the fit")
+    tab.wait("[name='n_components']")
+    options = read_config(tab.run / "config.toml")
+    assert options["confounds"] == ["age"] and options["items"] == ITEMS[1:9]
+    tab.browser.back()
+    tab.press("Data", ".views a")
+    tab.press("Next rows", "#grid a")
+    assert tab.wait("#grid .place", "Rows 51–80 of 80") and "row=50" in tab.browser.current_url
+    tab.wait("#grid [type=checkbox][value='q02']").click()
+    tab.press("Apply the ticks")
+    tab.wait("#analysed")
+    assert "7: q03–q09" in tab.text
 
 
 def test_two_tabs_and_a_file_that_is_too_large(tab, browser, server, tmp_path):
@@ -306,7 +353,7 @@ def test_two_tabs_and_a_file_that_is_too_large(tab, browser, server, tmp_path):
     other.look()
     assert "119: q001–q119" in other.text and other.run.name != run
     browser.get(f"http://{server.host}/runs/{run}/check")
-    other.wait("input[value='age']").click()
+    other.choose("age", "confound")
     other.press("Apply and check again")
     other.wait(".plain", "Confounds")
     tab.look()

@@ -8,7 +8,7 @@ import pytest
 from icqf.data.check import Finding, Findings
 from icqf.errors import InputError
 from icqf.workflow import StudyOptions, check_study
-from icqf.workflow.check import inspect_study, remedies_of, reversing_all
+from icqf.workflow.check import inspect_study, remedies_of, remedies_together
 from small_study import table
 
 
@@ -55,12 +55,43 @@ def test_a_remedy_does_away_with_its_finding(name, tmp_path):
 
 def test_all_items_that_look_reversed_are_reversed_at_once(tmp_path):
     options = study(tmp_path, frames()["reversed"])
-    together = reversing_all(check_study(options), options)
-    assert together.label == "Reverse q03, q08"
-    changed = together.applied(options)
-    assert (
-        not check_study(changed).of("looks-reversed") and reversing_all(check_study(changed), changed) is None
-    )
+    found = check_study(options)
+    each = [remedies_of(finding, found, options)[0].label for finding in found.of("looks-reversed")]
+    (together,) = remedies_together(found.of("looks-reversed"), found, options)
+    assert each == ["Reverse q03", "Reverse q08"] and together.label == "Reverse q03, q08"
+    assert not check_study(together.applied(options)).of("looks-reversed")
+
+
+def test_a_code_in_two_items_is_declared_once_or_both_are_excluded(tmp_path):
+    study_table = table().replace({"9": ""})
+    study_table.loc[3, ["q05", "q06"]] = "99"
+    options = study(tmp_path, study_table)
+    found = check_study(options)
+    together = remedies_together(found.of("suspicious-code"), found, options)
+    assert [remedy.label for remedy in together] == ["Treat 99 as missing", "Exclude 2 items"]
+    assert together[0].applied(options).missing_codes == (99.0,)
+    assert not {"q05", "q06"} & set(together[1].applied(options).items)
+
+
+def test_columns_are_described_with_their_use_and_values(tmp_path):
+    found = {each.name: each for each in inspect_study(study(tmp_path, table(), groups="sex")).columns}
+    item, sex, age = found["q01"], found["sex"], found["age"]
+    counts = table()["q01"].replace("", None).dropna().astype(int).value_counts()
+    assert item.role == "item" and item.answered + item.empty == 80
+    assert dict(item.bars) == {str(value): counts.get(value, 0) for value in range(10)}
+    assert sex.role == "group" and sorted(label for label, _ in sex.bars) == ["f", "m"]
+    assert age.role == "" and age.reason == "demographic" and sum(n for _, n in age.bars) == 80
+    assert found["record_id"].role == "id" and found["record_id"].bars == ()
+
+
+def test_visits_to_choose_from_stay_when_one_is_kept(tmp_path):
+    visits = pd.concat([table().assign(wave=10), table().head(70).assign(wave=9)])
+    options = study(tmp_path, visits)
+    pairs = (("wave", "9"),), (("wave", "10"),)
+    for chosen in ((), *pairs):
+        found = inspect_study(replace(options, visit=chosen))
+        assert found.visits == ((pairs[0], 70), (pairs[1], 80))
+    assert inspect_study(study(tmp_path, table())).visits == ()
 
 
 def test_each_visit_can_be_kept(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,19 +13,24 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.pages import PageRequest, command, form_field, in_words, page, redirect, render, run_url
+from icqf.app.columns import USES, column_fields, columns_shown
+from icqf.app.pages import PageRequest, command, in_words, page, redirect, render, run_url
 from icqf.app.process import PATIENCE, PendingCheck
 from icqf.app.runs import DATA, Run
 from icqf.data.check import TITLES, Finding, Findings
+from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook, item_of
+from icqf.io.formats import READERS
 from icqf.io.study_files import FILES
+from icqf.screening.column_names import folded
 from icqf.screening.missing_codes import number
-from icqf.workflow.check import Remedy, StudyInspection, remedies_of, reversing_all
+from icqf.workflow.check import Remedy, StudyInspection, remedies_of, remedies_together
 from icqf.workflow.options import StudyOptions
 
 ROWS = 60  # rows of the codebook on one page
+_SHOWN = 12  # names in a sentence
 COLUMNS = ("wording", "min", "max", "subscale", "missing", "labels")
 # The fields that can be edited, with their names on the page.
 _EDITED = {
@@ -43,10 +48,17 @@ def check(request: PageRequest) -> Response:
     if not pending.ready(PATIENCE):
         values: dict[str, Any] = {"text": pending.text, "what": pending.words, "poll": run_url(run, "look")}
         return render(request, "waiting.html", step="check", **values)
-    options = run.options
-    points = _points(_findings(pending), options)
+    options, findings = run.options, _findings(pending)
     study: StudyInspection | None = None if pending.future.exception() else pending.future.result()
-    return render(request, "check.html", step="check", points=points, **_page_values(run, options, study))
+    if study is not None and "onward" in request.http.query_params and not findings.must_fix:
+        return redirect(run_url(run, "fit"))
+    if study is not None or options == _files_only(options):
+        run.mark_unread(study is None)
+    values = {"cards": _cards(findings, options), **_page_values(run, options, study)}
+    find = request.http.query_params.get("find", "").strip()
+    if study is not None:
+        values |= columns_shown(study, find)
+    return render(request, "check.html", step="check", **values)
 
 
 @page
@@ -63,7 +75,9 @@ def remedy(request: PageRequest) -> Response:
     process.require_idle(run)
     options = run.options
     findings = _findings(request.app.worker.check_of(run))
-    offered = {each.key: each for point in _points(findings, options) for each in point["remedies"]}
+    cards = _cards(findings, options)
+    every = [part for card in cards for part in (card, *card["parts"])]
+    offered = {each.key: each for part in every for each in part["remedies"]}
     chosen = offered.get(request.text("remedy"))
     if chosen is None:
         raise InputError("The settings were changed in another tab.", remedy="Reload the findings.")
@@ -71,24 +85,6 @@ def remedy(request: PageRequest) -> Response:
     if chosen.codebook:
         changed = replace(changed, codebook=_write_suggested_codebook(request, run, options))
     run.save(changed)
-    return redirect(run_url(run, "check"))
-
-
-@page
-def columns(request: PageRequest) -> Response:
-    """Save the roles of the columns, and the missing codes."""
-    run = request.usable_run
-    process.require_idle(run)
-    plain = run.options.to_dict()
-    given = {
-        **{name: request.text(name) for name in ("id", "groups", "weights")},
-        "confounds": request.texts("confounds"),
-        "missing_codes": request.listed("missing_codes"),
-        "confound_ranges": request.listed("confound_ranges"),
-    }
-    kept = {name: value for name, value in plain.items() if name not in given}
-    ranges = [each for each in given["confound_ranges"] if each.split("=")[0] in given["confounds"]]
-    run.save(StudyOptions.of(kept | {k: v for k, v in given.items() if v} | {"confound_ranges": ranges}))
     return redirect(run_url(run, "check"))
 
 
@@ -105,7 +101,7 @@ def reset(request: PageRequest) -> Response:
 def codebook(request: PageRequest) -> Response:
     """Show some rows of the codebook for editing."""
     run = request.usable_run
-    rows = _codebook_rows(request.app.worker.check_of(run).future.result())
+    rows = codebook_rows(request.app.worker.check_of(run).future.result())
     return _codebook_page(request, run, rows, rows)
 
 
@@ -120,7 +116,7 @@ def save_codebook(request: PageRequest) -> Response:
 
 def _save_rows(request: PageRequest, run: Run) -> Response:
     """Save the submitted rows, unless another tab has changed them since they were shown."""
-    saved = _codebook_rows(request.app.worker.check_of(run).future.result())
+    saved = codebook_rows(request.app.worker.check_of(run).future.result())
     rows = [dict(row) for row in saved]
     known = {row["name"]: row for row in rows}
     names = request.texts("name")
@@ -133,21 +129,32 @@ def _save_rows(request: PageRequest, run: Run) -> Response:
                 reverse=f"reverse-{at}" in request.form,
             )
     try:
-        items = [item_of(_entry(row), f"Item {row['name']!r}") for row in rows if row["use"]]
+        items = [item_of(codebook_entry(row), f"Item {row['name']!r}") for row in rows if row["use"]]
         if not items:
             raise InputError("No item is left.", remedy="Keep at least one row ticked.")
     except InputError as error:
         return _codebook_page(request, run, rows, saved, fault=str(error))
     if changed:
         return _codebook_page(request, run, rows, saved, others=_differences(saved, rows))
-    path = run.folder / DATA / "codebook-edited.csv"
-    path.parent.mkdir(exist_ok=True)
-    write_bytes(path, format_codebook(items).encode())
+    path = _written(run, items)
     run.save(replace(run.options, codebook=path, items=(), subscales=(), reverse=()))
     next_row = request.text("next_row")
     return redirect(
         run_url(run, f"codebook?from={next_row}") if next_row.isdigit() else run_url(run, "check")
     )
+
+
+def write_codebook(run: Run, study: StudyInspection, names: Collection[str]) -> Path:
+    """Write a codebook of the columns `names`, and return its path."""
+    rows = [row for row in codebook_rows(study) if row["name"] in names]
+    return _written(run, [item_of(codebook_entry(row), f"Item {row['name']!r}") for row in rows])
+
+
+def _written(run: Run, items: Sequence[Item]) -> Path:
+    path = run.folder / DATA / "codebook-edited.csv"
+    path.parent.mkdir(exist_ok=True)
+    write_bytes(path, format_codebook(items).encode())
+    return path
 
 
 def _version(rows: list[dict[str, Any]]) -> str:
@@ -208,7 +215,7 @@ def _codebook_page(
     )
 
 
-def _codebook_rows(study: StudyInspection) -> list[dict[str, Any]]:
+def codebook_rows(study: StudyInspection) -> list[dict[str, Any]]:
     """Return the rows of the codebook table: the items, then the excluded columns."""
     return [
         {
@@ -228,7 +235,7 @@ def _codebook_rows(study: StudyInspection) -> list[dict[str, Any]]:
     ]
 
 
-def _entry(row: Mapping[str, Any]) -> dict[str, Any]:
+def codebook_entry(row: Mapping[str, Any]) -> dict[str, Any]:
     direction = "reverse" if row["reverse"] else ""
     return {**{column: row[column] for column in ("name", *COLUMNS)}, "direction": direction}
 
@@ -245,17 +252,41 @@ def _write_suggested_codebook(request: PageRequest, run: Run, options: StudyOpti
     return path
 
 
-def _points(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
-    """Return the findings with their remedies, for the page."""
-    together = reversing_all(findings, options)
-    points = []
-    for finding in findings.shown:
-        remedies: tuple[Remedy, ...] = remedies_of(finding, findings, options)
-        if together is not None and finding.code == "looks-reversed":
-            remedies, together = (together, *remedies), None
-        text = finding.message if remedies else in_words(finding)
-        points.append({"severity": finding.severity, "text": text, "remedies": remedies})
-    return points
+_ALIKE = "The same holds for {n} items: {items}."
+_LIKE = {"looks-reversed": "{n} items run against the others, so they look reversed: {items}."}
+
+
+def _cards(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
+    """Return the findings with their remedies, those that are alike as parts of one card."""
+    groups: dict[object, list[tuple[Finding, tuple[Remedy, ...]]]] = {}
+    for at, finding in enumerate(findings.shown):
+        remedies = remedies_of(finding, findings, options)
+        alike = finding.item is not None and remedies
+        key = (finding.severity, finding.code, finding.fields.get("value")) if alike else at
+        groups.setdefault(key, []).append((finding, remedies))
+    cards = []
+    for group in groups.values():
+        parts = [
+            {"text": finding.message if remedies else in_words(finding), "remedies": remedies}
+            for finding, remedies in group
+        ]
+        first, together = group[0][0], remedies_together([each for each, _ in group], findings, options)
+        if len(group) == 1:
+            cards.append({"severity": first.severity, **parts[0], "parts": []})
+            continue
+        names = [str(finding.item) for finding, _ in group]
+        value = first.fields.get("value")
+        about = "{value} looks out of place in {n} items: {items}." if value is not None else _ALIKE
+        said = _LIKE.get(first.code, about)
+        shown = number(value) if isinstance(value, float | int) else value
+        text = said.format(n=len(names), items=folded(names, most=_SHOWN), value=shown)
+        keys = {remedy.key for remedy in together}
+        parts = [
+            {"text": part["text"], "remedies": tuple(one for one in remedies if one.key not in keys)}
+            for part, (_, remedies) in zip(parts, group, strict=True)
+        ]
+        cards.append({"severity": first.severity, "text": text, "remedies": together, "parts": parts})
+    return cards
 
 
 def _files_only(options: StudyOptions) -> StudyOptions:
@@ -265,9 +296,6 @@ def _files_only(options: StudyOptions) -> StudyOptions:
 def _page_values(run: Run, options: StudyOptions, study: StudyInspection | None) -> dict[str, Any]:
     """Return what the page shows in addition to the findings."""
     overview = None if study is None else study.findings.overview
-    used = set() if study is None else {item.name for item in study.items}
-    used |= set() if overview is None else {overview.id}
-    columns = () if study is None else (*study.columns, *study.participant_columns)
     return {
         "titles": TITLES,
         "overview": overview,
@@ -275,30 +303,13 @@ def _page_values(run: Run, options: StudyOptions, study: StudyInspection | None)
         "blocked": study is None or study.findings.must_fix,
         "options": options,
         "changed": options != _files_only(options),
-        "others": [name for name in columns if name not in used],
-        "fields": _role_fields(options, columns),
+        "uses": USES,
+        "endings": ",".join(READERS),
+        "fields": column_fields(options, study),
         "fixed": run.done or process.is_running(run),
         "command": command("check", "--config", run.config),
         "config": run.settings,
     }
-
-
-def _role_fields(options: StudyOptions, columns: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return the fields for roles of columns and for missing codes."""
-    empty = {"id": "recognised by name", "groups": "none", "weights": "none"}
-    codes = [number(code) for code in options.missing_codes]
-    ranges = [f"{name}={low:g}:{high:g}" for name, low, high in options.confound_ranges]
-    chosen = [
-        form_field(
-            StudyOptions, name, getattr(options, name), about="", shape="list", choices=columns, empty=none
-        )
-        for name, none in empty.items()
-    ]
-    return [
-        *chosen,
-        form_field(StudyOptions, "missing_codes", codes, about="", empty="such as 99, -9"),
-        form_field(StudyOptions, "confound_ranges", ranges, about="", empty="such as age=5:21"),
-    ]
 
 
 def _findings(pending: PendingCheck) -> Findings:

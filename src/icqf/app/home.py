@@ -25,10 +25,9 @@ def home(request: PageRequest) -> Response:
     if request.app.warm_up is not None:
         request.app.worker.begin(request.app.warm_up)
         request.app.warm_up = None
-    runs = [_row(run) for run in request.app.runs]
-    return render(
-        request, "open.html", runs=runs[:_LATEST], more=len(runs) > _LATEST, endings=",".join(READERS)
-    )
+    runs, unread = _lists(request)
+    more = len(runs) > _LATEST or bool(unread)
+    return render(request, "open.html", runs=runs[:_LATEST], more=more, endings=",".join(READERS))
 
 
 @page
@@ -51,6 +50,9 @@ def open_files(request: PageRequest) -> Response:
     except BaseException:
         request.app.runs.remove(run)
         raise
+    before = request.app.runs.get(request.text("instead_of"))
+    if before is not None and before.unread:
+        request.app.runs.remove(before)
     return redirect(run_url(run, "check"))
 
 
@@ -91,13 +93,18 @@ def open_demo(request: PageRequest) -> Response:
 
 @page
 def history(request: PageRequest) -> Response:
-    """List all runs."""
-    return render(
-        request,
-        "history.html",
-        runs=[_row(run) for run in request.app.runs],
-        folder_fixed=request.app.folder_fixed,
-    )
+    """List all runs, and the uploads that could not be read."""
+    runs, unread = _lists(request)
+    return render(request, "history.html", runs=runs, unread=unread, folder_fixed=request.app.folder_fixed)
+
+
+@page
+def remove_unread(request: PageRequest) -> Response:
+    """Remove all uploads that could not be read."""
+    for run in list(request.app.runs):
+        if run.unread:
+            request.app.runs.remove(run)
+    return redirect("/history")
 
 
 @page
@@ -139,14 +146,23 @@ def removal(request: PageRequest) -> Response:
 @page
 def remove(request: PageRequest) -> Response:
     """Stop all that a run does, and remove its data and results."""
-    for job in (request.run_or_404, *request.run_or_404.analyses):
+    run = request.run_or_404
+    after = "/" if run.unread else "/history"
+    for job in (run, *run.analyses):
         process.stop(job)
-    request.app.runs.remove(request.run_or_404)
-    return redirect("/history")
+    request.app.runs.remove(run)
+    return redirect(after)
 
 
 def _shown_name(file: UploadFile) -> str:
     return (file.filename or "").replace("\\", "/").rpartition("/")[2].strip() or "answers"
+
+
+def _lists(request: PageRequest) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the runs, and the uploads that could not be read."""
+    every = list(request.app.runs)
+    unread = [{"id": run.id, **run.about} for run in every if run.unread]
+    return [_row(run) for run in every if not run.unread], unread
 
 
 def _row(run: Run) -> dict[str, Any]:

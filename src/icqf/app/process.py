@@ -23,12 +23,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from icqf.app.runs import CONFIG, RESULTS, Job, Run, readable
 from icqf.errors import InputError
 from icqf.io.study_files import FILES
 from icqf.workflow.options import StudyOptions
+
+if TYPE_CHECKING:
+    from icqf.io.readers.table import Table
 
 LOCK = "fit.lock"
 PROGRESS = "progress.json"
@@ -235,6 +238,7 @@ def _signal_group(pid: int, number: int) -> None:
 Result = TypeVar("Result")
 PATIENCE = 0.2  # seconds that a page waits before it shows what it is waiting for
 _MOST_KEPT = 16
+_MOST_TABLES = 2
 
 
 @dataclass
@@ -264,6 +268,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._checks: OrderedDict[tuple[object, ...], PendingCheck] = OrderedDict()
+        self._tables: OrderedDict[tuple[object, ...], Table] = OrderedDict()
         self._tasks: SimpleQueue[Callable[[], object]] = SimpleQueue()
         # A daemon, so that the app can end without it: all files are written atomically.
         threading.Thread(target=self._work, name="icqf-app", daemon=True).start()
@@ -293,6 +298,22 @@ class Worker:
                 self._checks.popitem(last=False)
         return self._checks[key]
 
+    def table_of(self, run: Run) -> Table:
+        """Return a run's table of answers as it was read; the latest ones are kept in memory."""
+        key = _state_of(run, for_table=True)
+
+        def read() -> Table:
+            from icqf.io.readers.questionnaires import read_files
+
+            if key not in self._tables:
+                self._tables[key] = read_files(run.options).table
+            self._tables.move_to_end(key)
+            while len(self._tables) > _MOST_TABLES:
+                self._tables.popitem(last=False)
+            return self._tables[key]
+
+        return self.do(read)
+
     def _check(self, check: PendingCheck, options: StudyOptions) -> None:
         from icqf.workflow.check import inspect_study
 
@@ -310,9 +331,12 @@ def _resolve(future: Future[Any], work: Callable[[], Any]) -> None:
         future.set_exception(error)
 
 
-def _state_of(run: Run) -> tuple[object, ...]:
-    """Return what a check depends on: the options, and the state of the files."""
+def _state_of(run: Run, *, for_table: bool = False) -> tuple[object, ...]:
+    """Return what a check, or only the table, depends on: the options, and the state of the files."""
     options = run.options
     files = [path for name in FILES if (path := getattr(options, name)) is not None]
     stamps = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.exists())
-    return (run.folder, options, stamps)
+    decides: object = options
+    if for_table:
+        decides = (options.id, options.about_participants, options.visit)
+    return (run.folder, decides, stamps)

@@ -34,6 +34,7 @@ DATA = "data"
 SCORES = "scores"
 FURTHER = "analyses"
 _HEAD = "# Repeat this with: icqf {tool} --config config.toml --out NEW_FOLDER\n"
+_UNREAD = "unread"  # exists in the folder of an upload that could not be read
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,80}")
 _LARGEST_JSON = 2**25
 _LARGEST_CONFIG = 2**22
@@ -237,6 +238,18 @@ class Run(Job):
                 code="damaged",
                 remedy=f"Repair its folder {self.folder}, or remove the run.",
             )
+
+    @property
+    def unread(self) -> bool:
+        """Whether this is only an upload that could not be read, and not a run."""
+        return os.path.lexists(self.folder / _UNREAD) and not self.done
+
+    def mark_unread(self, unread: bool) -> None:
+        """Store whether the uploaded file could be read."""
+        if unread:
+            write_bytes(self.folder / _UNREAD, b"")
+        else:
+            (self.folder / _UNREAD).unlink(missing_ok=True)
 
     @property
     def provenance(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +19,11 @@ from icqf.data.questionnaire import Draft, Item
 from icqf.errors import InputError, InputWarning, counted, short
 from icqf.io.codebook import SuggestedCodebook, suggest_codebook
 from icqf.io.readers.files import read_table
-from icqf.io.readers.questionnaires import Codebook, StudyTable, read_files, study_table
+from icqf.io.readers.questionnaires import Codebook, StudyTable, read_answers, read_files, study_table
 from icqf.io.readers.table import Table, recognised_id
+from icqf.io.readers.visit_columns import visits_of
 from icqf.io.study_files import StudyFiles
+from icqf.screening.histograms import bars_of
 from icqf.screening.missing_codes import number
 from icqf.workflow.options import StudyOptions, as_options
 from icqf.workflow.read import sample_of, stream_of
@@ -32,16 +34,32 @@ DESCRIBING = "Describing the items"
 _USED = ("id", "confound", "group", "weight")
 
 
+@dataclass(frozen=True)
+class ColumnSummary:
+    """A column of a study's files: what it is used for, and a histogram of its values."""
+
+    name: str
+    role: str  # "item", "id", "confound", "group", "weight", or empty
+    wording: str = ""
+    reason: str = ""  # why it is not used: one of `icqf.screening.columns.REASONS`, perhaps with a detail
+    answered: int = 0  # cells that are not empty
+    empty: int = 0
+    bars: tuple[tuple[str, int], ...] = ()
+    reversed: bool = False
+    of_participants: bool = False  # only in the table of participants
+
+
 @dataclass(frozen=True, eq=False)
 class StudyInspection:
     """Findings on a study's files, and descriptions of its columns; `others` are excluded columns."""
 
     findings: Findings
-    columns: tuple[str, ...]
-    participant_columns: tuple[str, ...]  # only in the table of participants
+    columns: tuple[ColumnSummary, ...]
     items: tuple[Item, ...]
     others: tuple[Item, ...]
     remarks: dict[str, str]
+    # the visits to choose from, with their numbers of rows; empty where participants have one row each
+    visits: tuple[tuple[tuple[tuple[str, str], ...], int], ...] = ()
 
 
 def check_study(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Findings:
@@ -130,7 +148,8 @@ def inspect_study(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", InputWarning)
         report(READING)
-        read = read_files(options)
+        table = read_answers(options)
+        read = read_files(options, table=table)
         report(CHECKING)
         draft, findings = _checked(read, options.smallest_category, options.missing_confounds)
         report(DESCRIBING)
@@ -139,26 +158,48 @@ def inspect_study(
     more_findings = (Finding("warning", each.code, each.message, remedy=each.remedy) for each in warned)
     order = ("error", "warning", "note").index
     every = sorted((*findings, *more_findings), key=lambda finding: order(finding.severity))
-    names = tuple(str(name) for name in read.table.frame.columns)
     excluded = {column.name: column for column in draft.left_out if column.reason not in _USED}
     known = {item.name: item for item in guess.items}
     remarks = guess.remarks | {name: column.sentence for name, column in excluded.items()}
+    described = {item.name: item.wording for item in (*guess.items, *read.table.items) if item.wording}
     return StudyInspection(
         Findings(tuple(every), findings.overview),
-        names,
-        _participant_columns(options, names),
+        tuple(_summaries(read, draft, described)),
         tuple(_described(draft, known)),
         tuple(known.get(name, Item(name)) for name in excluded),
         remarks,
+        visits_of(table, options.id or table.id, options.visit),
     )
 
 
-def _participant_columns(options: StudyOptions, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns that only the table of participants has."""
-    if options.participants is None:
-        return ()
-    columns = (str(name) for name in read_table(options.participants).frame.columns)
-    return tuple(name for name in columns if name not in names)
+def _summaries(read: StudyTable, draft: Draft, wordings: Mapping[str, str]) -> Iterator[ColumnSummary]:
+    """Describe every column of the table of answers, then those that only the table of participants has."""
+    files = read.files
+    roles = {item.name: "item" for item in draft.items} | dict.fromkeys(files.confounds, "confound")
+    named = ((files.groups, "group"), (files.weights, "weight"), (draft.answers.index.name, "id"))
+    roles |= {str(name): role for name, role in named if name is not None}
+    wordings = {**wordings, **{item.name: item.wording for item in draft.items if item.wording}}
+    reasons = {each.name: f"{each.reason} {each.detail}".strip() for each in draft.left_out}
+    backwards = {item.name for item in draft.items if item.reverse}
+    frames = [read.table.frame]
+    if files.participants is not None:
+        others = read_table(files.participants).frame
+        frames.append(others.loc[:, [name for name in others.columns if name not in frames[0].columns]])
+    for frame in frames:
+        for name in map(str, frame.columns):
+            cells, role = frame[name], roles.get(name, "")
+            answered = int(cells.notna().sum())
+            yield ColumnSummary(
+                name,
+                role,
+                wordings.get(name, ""),
+                "" if role else reasons.get(name, ""),
+                answered,
+                len(cells) - answered,
+                () if role == "id" else bars_of(cells),
+                name in backwards,
+                frame is not frames[0],
+            )
 
 
 def _guess(table: Table) -> SuggestedCodebook:
@@ -189,11 +230,15 @@ _MOST_VISITS = 6  # offered as remedies
 
 @dataclass(frozen=True)
 class Remedy:
-    """One change of the options that resolves a finding; `codebook` asks for a suggested codebook."""
+    """One change of the options that resolves a finding; `codebook` asks for a suggested codebook.
+
+    Remedies of the kinds "reverse" and "exclude" name items, so that several can be joined into one.
+    """
 
     label: str
     changes: Mapping[str, Any] = field(default_factory=dict)
     codebook: bool = False
+    kind: str = ""
 
     @property
     def key(self) -> str:
@@ -240,14 +285,23 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
     return tuple(offered)
 
 
-def reversing_all(findings: Findings, options: StudyOptions) -> Remedy | None:
-    """Return the remedy for all items that look reversed; None if there are fewer than two."""
-    names = [
-        finding.fields["item"]
-        for finding in findings.of("looks-reversed")
-        if not finding.fields["reversed"] and finding.fields["item"] not in options.reverse
-    ]
-    return _reversing(names, options) if len(names) > 1 else None
+def remedies_together(
+    group: Sequence[Finding], findings: Findings, options: StudyOptions
+) -> tuple[Remedy, ...]:
+    """Return the changes of options that resolve several findings of one kind at once."""
+    each = [remedies_of(finding, findings, options) for finding in group]
+    if len(group) == 1:
+        return each[0]
+    shared = [one for one in each[0] if all(one.key in {other.key for other in rest} for rest in each)]
+    names = [name for f in group if f.item is not None for name in (f.fields.get("items") or [f.item])]
+    kinds = {remedy.kind for remedies in each for remedy in remedies}
+    if "reverse" in kinds:
+        found = [name for name in names if name not in options.reverse]
+        shared += [_reversing(found, options)] if len(found) > 1 else []
+    items = () if findings.overview is None else findings.overview.items
+    if "exclude" in kinds and set(names) < set(items):
+        shared.append(_without(dict.fromkeys(names), items))
+    return tuple(shared)
 
 
 def _missing(value: Any, options: StudyOptions) -> Remedy:
@@ -258,14 +312,15 @@ def _missing(value: Any, options: StudyOptions) -> Remedy:
 def _reversing(names: Iterable[str], options: StudyOptions) -> Remedy:
     names = list(names)
     shown = ", ".join(map(short, names)) if len(names) <= 4 else f"all {counted(len(names), 'item')}"
-    return Remedy(f"Reverse {shown}", {"reverse": tuple(dict.fromkeys([*options.reverse, *names]))})
+    reverse = tuple(dict.fromkeys([*options.reverse, *names]))
+    return Remedy(f"Reverse {shown}", {"reverse": reverse}, kind="reverse")
 
 
 def _without(names: Iterable[str], items: Iterable[str]) -> Remedy:
     names = list(names)
     shown = short(names[0]) if len(names) == 1 else counted(len(names), "item")
     kept = tuple(name for name in items if name not in names)
-    return Remedy(f"Exclude {shown}", {"items": kept, "subscales": ()})
+    return Remedy(f"Exclude {shown}", {"items": kept, "subscales": ()}, kind="exclude")
 
 
 def _about_confound(finding: Finding, options: StudyOptions) -> Iterable[Remedy]:

@@ -63,6 +63,88 @@ if (drop) {
   });
 }
 
+// Columns: find them, tick several, and be asked before changes are lost.
+document.documentElement.classList.add("js");
+const narrow = document.querySelector("[data-narrow]");
+if (narrow) {
+  const rows = [...document.querySelectorAll(`${narrow.dataset.narrow} tr`)];
+  const use = document.querySelector("[data-narrow-use]");
+  const counted = document.querySelector("[data-counted]");
+  const tick = (row) => row.querySelector("[type=checkbox]");
+  const show = () => {
+    const words = narrow.value.toLowerCase();
+    for (const row of rows) {
+      const kind = use.value && (use.value === "item") !== tick(row).checked;
+      row.hidden = kind || !row.dataset.words.toLowerCase().includes(words);
+    }
+    count();
+  };
+  const count = () => {
+    const chosen = rows.filter((row) => tick(row).checked).length;
+    counted.textContent = `${chosen} of ${rows.length} columns are items`;
+    for (const row of rows) {
+      row.classList.toggle("out", !tick(row).checked);
+      const nothing = row.querySelector("option[value='']");
+      nothing.textContent = tick(row).checked ? "item" : `left out${nothing.dataset.reason || ""}`;
+    }
+  };
+  narrow.addEventListener("input", show);
+  narrow.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+  use.addEventListener("change", show);
+  for (const button of document.querySelectorAll("[data-tick]")) {
+    button.addEventListener("click", () => {
+      for (const row of rows) if (!row.hidden) set(row, Boolean(button.dataset.tick));
+      narrow.form.dataset.changed = "1";
+      count();
+    });
+  }
+  const set = (row, on) => {
+    tick(row).checked = on;
+    if (on) row.querySelector("select").value = "";
+  };
+  let last = null;
+  for (const row of rows) {
+    tick(row).addEventListener("click", (event) => {
+      const shown = rows.filter((each) => !each.hidden);
+      const [from, to] = [shown.indexOf(last), shown.indexOf(row)].sort((a, b) => a - b);
+      if (event.shiftKey && from >= 0) for (const each of shown.slice(from, to + 1)) set(each, tick(row).checked);
+      set(row, tick(row).checked);
+      last = row;
+      count();
+    });
+    row.querySelector("select").addEventListener("change", (event) => {
+      if (event.target.value) tick(row).checked = false;
+      count();
+    });
+  }
+  count();
+}
+
+for (const form of document.querySelectorAll("form[data-guard]")) {
+  form.addEventListener("change", (event) => { if (event.target.name) form.dataset.changed = "1"; });
+  form.addEventListener("submit", () => { delete form.dataset.changed; });
+}
+window.addEventListener("beforeunload", (event) => {
+  if (document.querySelector("form[data-guard][data-changed]")) event.preventDefault();
+});
+
+// Parts of the data are exchanged without loading the page anew.
+const turn = async (address, keep) => {
+  const answer = await fetch(address);
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  document.getElementById("grid").replaceWith(document.adoptNode(page.getElementById("grid")));
+  if (keep) history.pushState({}, "", address);
+  document.querySelector("#grid [tabindex]").focus({ preventScroll: true });
+};
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-grid]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (document.querySelector("#grid [data-changed]")) return;
+  event.preventDefault();
+  turn(link.href, true).catch(() => location.assign(link.href));
+});
+if (document.getElementById("grid")) window.addEventListener("popstate", () => location.reload());
+
 const watched = document.querySelector("[data-poll]");
 if (watched) {
   const text = watched.querySelector(".progress-text");

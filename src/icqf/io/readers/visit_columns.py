@@ -136,7 +136,7 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
         contents = [f"{name!r} holds {values_in(table.frame[name])}" for name in columns]
         tell = "distinguishes" if len(columns) == 1 else "together they distinguish"
         message += f" The column {' and '.join(contents)}, and {tell} visits."
-        visits = _by_rows(table.frame, columns)
+        visits = [pairs for pairs, _ in _by_rows(table.frame, columns)]
         remedy = Advice("Keep one of them, for example with {visit=}.", visit=dict(visits[0]))
     return InputError(
         message,
@@ -161,12 +161,32 @@ def visits_in(table: Table, column: str) -> list[str]:
     return values
 
 
-def _by_rows(frame: pd.DataFrame, columns: Sequence[str]) -> list[tuple[tuple[str, str], ...]]:
-    """The visits, by decreasing number of rows, then in the order of the file."""
+Pairs = tuple[tuple[str, str], ...]
+
+
+def visits_of(table: Table, identity: str | None, chosen: Pairs = ()) -> tuple[tuple[Pairs, int], ...]:
+    """The visits of a table with several rows per participant, in order of time, with their numbers of rows.
+
+    The visits are those of the columns of the `chosen` one, if it is given; empty if nothing tells visits
+    apart.
+    """
+    frame = table.frame
+    columns = tuple(column for column, _ in chosen)
+    if not columns and identity in frame.columns and frame[identity].duplicated().any():
+        columns = visit_columns(frame, str(identity), _texts(frame[identity]))
+    if not columns or not set(columns) <= set(frame.columns):
+        return ()
+    visits = _by_rows(frame, columns)
+    return tuple(sorted(visits, key=lambda visit: [_in_order(value) for _, value in visit[0]]))
+
+
+def _by_rows(frame: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Pairs, int]]:
+    """The visits with their numbers of rows, by decreasing number, then in the order of the file."""
     texts = pd.DataFrame({name: _texts(frame[name]) for name in columns})
     counts = texts.groupby(list(columns), sort=False).size().sort_values(ascending=False, kind="stable")
     keys = [key if isinstance(key, tuple) else (key,) for key in counts.index]
-    return [tuple(zip(columns, map(str, values), strict=True)) for values in keys]
+    named = [tuple(zip(columns, map(str, values), strict=True)) for values in keys]
+    return list(zip(named, map(int, counts), strict=True))
 
 
 def visit_columns(frame: pd.DataFrame, identity: str, ids: pd.Series) -> tuple[str, ...]:

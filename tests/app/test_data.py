@@ -1,0 +1,157 @@
+"""The columns of the Check page, the Data page, and uploads that cannot be read."""
+
+import html
+import re
+
+import pandas as pd
+
+from icqf.app.runs import Run
+from icqf.io.codebook import read_codebook
+from icqf.workflow.options import StudyOptions, read_config
+from small_study import ITEMS, table
+
+
+def options_of(server, run):
+    return StudyOptions.of(read_config(server.folder / run / "config.toml"))
+
+
+def plain(**more):
+    """The small study without its missing code."""
+    return table().replace({"9": ""}).assign(**more)
+
+
+def opened(server, frame, **files):
+    return server.opened(content=frame.to_csv(index=False).encode(), **files)
+
+
+def test_columns_are_chosen_and_left_out_by_their_ticks(server):
+    run = opened(server, plain())
+    server.use(run, q05="", q06="", age="confound", sex="confound", weight="weight")
+    found = options_of(server, run)
+    assert found.items == tuple(name for name in ITEMS if name not in ("q05", "q06"))
+    assert (found.confounds, found.weights, found.id) == (("age", "sex"), "weight", None)
+    page = server.page(f"/runs/{run}/check").text
+    assert 'value="q05" aria-label="q05 is an item">' in page  # and is not ticked
+    server.use(run, q05="item", sex="")
+    assert "q05" in options_of(server, run).items and options_of(server, run).confounds == ("age",)
+
+
+def test_a_column_that_a_codebook_lacks_becomes_an_item(server, described):
+    run = opened(server, plain(mood=table()["q01"].replace({"": "2", "9": "2"})), codebook=described)
+    server.use(run, mood="item", q12="")
+    assert "12: q01–q11, mood" in server.page(f"/runs/{run}/check").text
+    entries = {item.name: item for item in read_codebook(options_of(server, run).codebook)}
+    assert entries["q01"].wording == "Question q01" and entries["q03"].reverse and "q12" not in entries
+
+
+def test_uses_that_cannot_be_are_refused(server):
+    run = opened(server, plain())
+    for uses, said in (
+        ({"age": "id", "sex": "id"}, "Two columns are marked as participant ids"),
+        (dict.fromkeys(ITEMS, ""), "No item is left"),
+        ({"age": "nonsense"}, "changed in another tab"),
+    ):
+        answer = server.use(run, **uses)
+        assert answer.status == 400 and said in html.unescape(answer.text)
+    assert options_of(server, run).items == () and server.use(run, nobody="confound").status == 303
+
+
+def test_going_on_keeps_what_was_changed(server):
+    run = opened(server, plain())
+    assert server.use(run, {"onward": "1"}).getheader("location").endswith("/fit")  # nothing to check again
+    checked = server.use(run, {"onward": "1"}, age="confound").getheader("location")
+    assert checked.endswith("check?onward=1") and options_of(server, run).confounds == ("age",)
+    assert server.page(checked).getheader("location").endswith("/fit")
+    stopped = server.use(run, {"onward": "1", "missing_codes": "0, 1, 2, 3"}).getheader("location")
+    assert server.page(stopped).status == 200  # stays where what must be fixed is read
+
+
+def test_a_visit_is_chosen_in_a_menu(server):
+    run = opened(server, pd.concat([plain(wave=1), plain(wave=2).head(60)]))
+    page = server.page(f"/runs/{run}/check").text
+    keys = [html.unescape(key) for key in re.findall(r'<option value="([^"]+)"[^>]*>wave \d', page)]
+    assert "wave 1 (80 rows)" in page and "wave 2 (60 rows)" in page and len(keys) == 2
+    server.use(run, {"visit": keys[1]})
+    assert options_of(server, run).visit == (("wave", "2"),)
+    page = server.page(f"/runs/{run}/check").text
+    assert "59 of 60 rows" in page and "wave 1 (80 rows)" in page
+    server.use(run, {"visit": ""})
+    assert options_of(server, run).visit == ()
+
+
+def cells(page, row):
+    """The cells of a row of the Data page."""
+    found = re.search(rf'<th scope="row">{row}</th>(.*?)</tr>', page)[1]
+    return re.findall(r"<td[^>]*>(?:<span[^>]*>)?([^<]*)", found)
+
+
+def test_the_data_are_shown_in_parts(server):
+    frame = plain(**{f"r{j:02}": j % 4 for j in range(20)}).replace({"": None})
+    run = opened(server, frame)
+    server.page(f"/runs/{run}/check")
+    page = server.get(f"/runs/{run}/data").text
+    assert "Rows 1–50 of 80, columns 1–24 of 35" in page
+    assert cells(page, "002")[:12] == [value or "·" for value in frame.loc[1, ITEMS].fillna("")]
+    page = server.get(f"/runs/{run}/data?row=50&column=24").text
+    assert "Rows 51–80 of 80, columns 25–35 of 35" in page and "Next rows" not in page
+    for query, place in (
+        ("who=077", "Rows 51–80"),
+        ("who=78", "Rows 51–80"),
+        ("find=q0", "columns 1–9 of 9"),
+    ):
+        assert place in server.get(f"/runs/{run}/data?{query}").text
+    assert server.get(f"/runs/{run}/data?who=nobody").status == 404
+    assert "No column is called" in server.get(f"/runs/{run}/data?find=%3Cscript%3E").text
+    for wild in ("row=-1", "row=9999999999999", "column=x", "row=80"):
+        assert "Rows 1–50 of 80" in server.get(f"/runs/{run}/data?{wild}").text
+
+
+def test_odd_cells_are_marked(server, described):
+    frame = table()
+    frame.loc[0, "q01"], frame.loc[1, "q01"] = "9", "7"
+    run = opened(server, frame, codebook=described)
+    server.page(f"/runs/{run}/check")
+    page = server.get(f"/runs/{run}/data").text
+    assert re.search(r'>001</th><td class="code">9<', page)
+    assert re.search(r'>002</th><td class="outside">7<', page)
+
+
+def test_an_upload_that_cannot_be_read_is_no_run_and_is_replaced(server):
+    bad = server.opened("broken.xlsx", b"no workbook")
+    page = server.page(f"/runs/{bad}/check").text
+    assert "Choose another file" in page and "Remove this file" in page
+    listed = server.get("/history").text
+    assert f"/runs/{bad}/check" in listed.partition("Files that could not be read")[2]
+    assert bad not in server.get("/").text
+    content = table().to_csv(index=False).encode()
+    answer = server.post("/open", {"instead_of": bad}, files={"answers": ("good.csv", content)})
+    good = answer.getheader("location").split("/")[2]
+    assert not (server.folder / bad).exists()
+    server.page(f"/runs/{good}/check")
+    server.post("/open", {"instead_of": good}, files={"answers": ("other.csv", content)})
+    assert (server.folder / good).exists()  # only what cannot be read is replaced
+    for _ in range(2):
+        server.page(f"/runs/{server.opened('letter.csv', b'Dear all,')}/check")
+    assert "Remove all 2" in server.get("/history").text
+    server.post("/unread")
+    assert "could not be read" not in server.get("/history").text and (server.folder / good).exists()
+
+
+def test_an_upload_that_becomes_readable_is_a_run(server):
+    run = Run(server.folder / server.opened("letter.csv", b"Dear all,"))
+    server.page(f"/runs/{run.id}/check")
+    assert run.unread
+    (run.folder / "data" / "letter.csv").write_text(table().to_csv(index=False))
+    server.page(f"/runs/{run.id}/check")
+    assert not run.unread
+
+
+def test_like_findings_stand_in_one_card(server):
+    frame = plain()
+    for name in ("q08", "q10"):
+        frame[name] = [str(3 - int(cell)) if cell else "" for cell in frame[name]]
+    page = server.page(f"/runs/{opened(server, frame)}/check").text
+    assert page.count("Reverse q03, q08, q10") == 1
+    assert "3 items run against the others, so they look reversed: q03, q08, q10." in page
+    for name in ("q03", "q08", "q10"):
+        assert page.count(f">Reverse {name}</button>") == 1
