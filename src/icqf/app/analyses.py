@@ -272,7 +272,7 @@ def _columns(request: PageRequest, run: Run) -> tuple[str, ...] | None:
     if pending.future.exception() is None:
         study = pending.future.result()
         items = {item.name for item in study.items}
-        return tuple(sorted((*study.columns, *study.participant_columns), key=lambda name: name in items))
+        return tuple(sorted((each.name for each in study.columns), key=lambda name: name in items))
     return request.app.worker.do(lambda: _header(run.options.answers))
 
 
