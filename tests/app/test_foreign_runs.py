@@ -16,7 +16,19 @@ from icqf.app.runs import ABOUT, Runs
 from icqf.workflow.results_folder import safe_name
 from small_study import table
 
-STEPS = ("", "/check", "/look", "/codebook", "/fit", "/progress", "/results", "/report", "/all.zip", "/score")
+STEPS = (
+    "",
+    "/check",
+    "/look",
+    "/data",
+    "/codebook",
+    "/fit",
+    "/progress",
+    "/results",
+    "/report",
+    "/all.zip",
+    "/score",
+)
 FORMS = {
     **{"fit": QUICK | {"n_components": "2", "beta": "0.1"}, "continue": {}, "cancel": {}, "reset": {}},
     **{"columns": {"column": "age", "use-0": "confound"}, "remedy": {"remedy": "x"}},

@@ -134,7 +134,7 @@ def test_nothing_is_changed_by_following_a_link(server, done):
 
 
 def test_pages_load_nothing_from_elsewhere_and_run_no_inline_script(server, done):
-    steps = ("check", "fit", "results", "score", "compare", "codebook", "remove")
+    steps = ("check", "fit", "results", "score", "compare", "codebook", "data", "remove")
     for path in ("/", "/history", "/compare", *(f"/runs/{done}/{step}" for step in steps)):
         answer = server.page(path)
         policy = answer.getheader("content-security-policy")
@@ -156,7 +156,7 @@ def test_the_report_is_shut_in(server, done):
 def test_names_of_files_items_and_factors_are_text(server):
     study = table().rename(columns={"q01": SCRIPT, "age": "<img src=x onerror=alert(1)>"})
     run = server.opened(f"{SCRIPT}.csv", study.to_csv(index=False).encode())
-    for step in ("check", "codebook", "fit"):
+    for step in ("check", "data", "codebook", "fit"):
         text = server.page(f"/runs/{run}/{step}").text
         assert "<script>alert" not in text and "<img src=x" not in text
     assert "&lt;script&gt;alert" in server.page(f"/runs/{run}/check").text

@@ -10,6 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from icqf.app import process
+from icqf.app.codebook import write_codebook
 from icqf.app.pages import PageRequest, form_field, page, redirect, run_url
 from icqf.errors import InputError, listed
 from icqf.screening.missing_codes import number
@@ -106,8 +107,6 @@ def _items(
     request: PageRequest, options: StudyOptions, study: StudyInspection, names: list[str]
 ) -> Mapping[str, Any]:
     """Return the options that make these columns the items."""
-    from icqf.app.check import write_codebook
-
     if not names:
         raise InputError("No item is left.", remedy="Tick the columns that hold answers.")
     reverse = tuple(name for name in options.reverse if name in names or not _is_column(name, study))
