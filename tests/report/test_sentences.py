@@ -46,11 +46,11 @@ def test_ages_are_those_observed_and_the_models_are_rounded(demo):
 
 
 def test_the_effect_of_age_names_the_ages_observed(demo):
-    ages = demo.confounds["age"].clip(7, 17)
+    ages = demo.confounds["age"].clip(8.6, 16.4)
     study = demo.with_confounds(demo.confounds.assign(age=ages))
-    report = reported(study, beta=0.1, smallest_category=20)
+    report = reported(study, beta=0.1)
     told = [each.words for each in report.model.confounds if "age" in each.words]
-    assert len(told) == 2 and all(each.endswith("; in this sample, age is 7 to 17.") for each in told)
+    assert len(told) == 2 and all(each.endswith("; in this sample, age is 9 to 16.") for each in told)
 
 
 def test_methods_names_the_ranges_of_all_items_and_counts_those_of_many(tmp_path):
