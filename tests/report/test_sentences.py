@@ -50,7 +50,7 @@ def test_the_effect_of_age_names_the_ages_observed(demo):
     study = demo.with_confounds(demo.confounds.assign(age=ages))
     report = reported(study, beta=0.1)
     told = [each.words for each in report.model.confounds if "age" in each.words]
-    assert len(told) == 2 and all(each.endswith("; in this sample, age is 9 to 16.") for each in told)
+    assert len(told) == 2 and all(each.endswith("; in this sample, age is 8.6 to 16.4.") for each in told)
 
 
 def test_methods_names_the_ranges_of_all_items_and_counts_those_of_many(tmp_path):
