@@ -326,7 +326,10 @@ def top_items(
     ax = axes_or_new(ax, size=(7.2, 0.9 + 0.3 * max(len(order), 1)))
     labels = _labels(loadings.index[order], items, most)
     rows = np.arange(len(order))
-    ax.barh(rows, values[order], height=0.66, color=ORANGES(0.62) if confound else FACTOR)
+    colour = ORANGES(0.62) if confound else FACTOR
+    if ranges is not None and len({float(each) for each in span[order]}) > 1:
+        ax.barh(rows, span[order], height=0.66, color=colour, alpha=0.13)  # how far each item's range goes
+    ax.barh(rows, values[order], height=0.66, color=colour)
     if intervals is not None and len(order):
         low, high = (np.asarray(end, dtype=float)[order] for end in intervals)
         ax.hlines(rows, low, high, color=ink(), linewidth=1.2)
@@ -349,7 +352,8 @@ def top_items(
 # Factors as boxes, with lines to their items.
 
 _WEAKEST = 0.2  # loading as a share of the item's range, from which it is drawn
-_BOX, _LABELS = 0.25, 0.37  # of the width of a column: where boxes end, and where labels begin
+_BOX, _LABELS = 0.25, 0.4  # of the width of a column: where boxes end, and where labels begin
+_SHARE, _FARTHEST = 0.055, 0.82  # room for a loading, and how far right "also" may begin
 _LINE = 14  # characters of a line in a box
 
 
@@ -414,10 +418,14 @@ def factor_diagram(
     ax = axes_or_new(ax, size=(4.6 * len(parts), 0.6 + 0.19 * tall))
     size = mpl.rcParams["ytick.labelsize"]
     small = float(size) if isinstance(size, (int, float)) else 8.0
+    figure = ax.get_figure(root=True)
+    inches = (4.6 * len(parts) if figure is None else figure.get_figwidth()) / len(parts)
+    longest = max((len(labels[j]) for block in blocks for j in block.items), default=0)
+    beside = _LABELS + 0.02 + longest * 0.0082 * small / inches
     for column, part in enumerate(parts):
         top = 0.0
         for block in part:
-            _draw_block(ax, block, shares, labels, weakest, (column, top), small)
+            _draw_block(ax, block, shares, labels, weakest, (column, top), small, beside)
             top += block.height
     ax.set_xlim(0, len(parts))
     ax.set_ylim(tall, 0)
@@ -454,7 +462,7 @@ def _diagram_blocks(shares: np.ndarray, names: Sequence[str], weakest: float) ->
 
 
 def _wrapped(name: str) -> tuple[str, ...]:
-    lines = textwrap.wrap(name, _LINE, max_lines=4, placeholder="…")
+    lines = textwrap.wrap(name, _LINE, max_lines=4, placeholder="…", break_long_words=False)
     return tuple(lines) or ("",)
 
 
@@ -486,7 +494,9 @@ def _draw_block(
     weakest: float,
     place: tuple[int, float],
     size: float,
+    beside: float,
 ) -> None:
+    """Draw a block at `place`; other factors of its items are named `beside` them."""
     left, top = place
     inner = block.height - 0.9
     middle, first = top + inner / 2, top + (inner - len(block.items) - (block.more > 0)) / 2 + 0.5
@@ -517,7 +527,7 @@ def _draw_block(
         text,
         ha="center",
         va="center",
-        fontsize=size,
+        fontsize=size * min(1.0, (_LINE + 1) / max(map(len, block.lines))),  # words are not broken
         color=ink(),
         linespacing=1.1,
     )
@@ -525,20 +535,20 @@ def _draw_block(
         at = first + row
         if block.factor is not None:
             share = float(shares[j, block.factor])
-            ends = [left + _BOX - 0.005, left + _LABELS - 0.012]
+            ends = [left + _BOX - 0.005, left + _LABELS - _SHARE]
             ax.plot(ends, [middle, at], color=FACTOR, linewidth=0.3 + 2.2 * share, solid_capstyle="round")
+            ax.text(
+                left + _LABELS - 0.008, at, "1" if share >= 0.995 else f"{share:.2f}".lstrip("0"),
+                va="center", ha="right", fontsize=size - 1, color=muted(),
+            )  # fmt: skip
         ax.text(left + _LABELS, at, labels[j], va="center", fontsize=size, color=ink())
         also = [str(r + 1) for r in np.flatnonzero(shares[j] >= weakest) if r != block.factor]
         if also:
+            near = beside <= _FARTHEST
             ax.text(
-                left + 0.985,
-                at,
-                f"also {', '.join(also)}",
-                va="center",
-                ha="right",
-                fontsize=size - 1,
-                color=muted(),
-            )
+                left + (beside if near else 0.985), at, f"also {', '.join(also)}", va="center",
+                ha="left" if near else "right", fontsize=size - 1, color=muted(),
+            )  # fmt: skip
     if block.more:
         at = first + len(block.items)
         ax.text(left + _LABELS, at, f"and {block.more} more", va="center", fontsize=size, color=muted())

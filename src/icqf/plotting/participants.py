@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.colors import ListedColormap
@@ -97,23 +98,21 @@ def score_histograms(
     """
     k = counts.shape[1]
     ax = axes_or_new(ax, size=(6.4, 0.9 + 0.52 * k))
-    edges = np.linspace(0, top, len(counts) + 1)
+    edges, shown = np.linspace(0, top, len(counts) + 1), factor_names(counts.columns, names)
     for row, column in enumerate(counts.columns):
         heights = counts[column].to_numpy(dtype=float)
-        heights = heights * 0.82 / max(heights.max(initial=0.0), 1e-12)
+        heights = heights * 0.6 / max(heights.max(initial=0.0), 1e-12)
         base = row + 0.42
         outline = base - np.repeat(heights, 2)
         ax.fill_between(np.repeat(edges, 2)[1:-1], base, outline, color=FACTOR, alpha=0.75, linewidth=0)
         ax.axhline(base, color=faint(), linewidth=0.8, zorder=0)
         median, none = (float(factors[name][column]) for name in ("median", "none"))
         if heights.any():
-            ax.plot([median, median], [base, base - 0.82], color=ink(), linewidth=1.4)
-        ax.annotate(
-            f"{none:.0%} at 0", (1.01, base - 0.3), xycoords=("axes fraction", "data"),
-            fontsize=7, color=muted(), va="center", annotation_clip=False,
-        )  # fmt: skip
-    ax.set_yticks(np.arange(k), factor_names(counts.columns, names))
-    ax.tick_params(axis="y", length=0)
+            ax.plot([median, median], [base, base - 0.6], color=ink(), linewidth=1.4)
+        above: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "bottom"}
+        ax.annotate(shown[row], (0, base - 0.66), fontsize=mpl.rcParams["axes.labelsize"], **above)
+        ax.annotate(f"{none:.0%} at 0", (1, base - 0.66), fontsize=7, color=muted(), ha="right", **above)
+    ax.set_yticks([])
     ax.set_ylim(k - 0.45, -0.6)
     ax.set_xlim(0, edges[-1])
     ax.set_xlabel("score (the line marks the median participant)")

@@ -27,6 +27,7 @@ from icqf.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MOST_TICKS = 12
 _ERRORS = ("number of factors", "squared error of hidden answers")
 
 
@@ -77,7 +78,7 @@ def cv_curve(
         if chosen is not None and beta == chosen[1]:
             here = rows["n_components"].to_numpy() == chosen[0]
             _ring(ax, x[here], rows["error"].to_numpy()[here], int(chosen[0]))
-    return labelled(ax, *_ERRORS, whole=True, legend={})
+    return labelled(ax, *_ERRORS, whole=True, legend={"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)})
 
 
 def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes) -> Axes:
@@ -88,20 +89,24 @@ def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes
     x, y = best["n_components"].to_numpy(dtype=float), best["error"].to_numpy(dtype=float)
     ax.errorbar(
         x, y, yerr=best["standard_error"], color=SERIES[0], marker="o", markersize=4, linewidth=1.4,
-        elinewidth=0.9, capsize=2, label="at its best β",
+        elinewidth=0.9, capsize=2,
     )  # fmt: skip
-    before = None
-    for k, error, beta in zip(x, y, best["beta"], strict=True):
-        if beta != before:
-            ax.annotate(
-                f"β {beta:g}", (k, error), (5, 4), textcoords="offset points", fontsize=6.5, color=muted(),
-            )  # fmt: skip
-        before = beta
     if chosen is not None:
         here = x == chosen[0]
         _ring(ax, x[here], y[here], int(chosen[0]))
-    ax.margins(y=0.16)
-    return labelled(ax, *_ERRORS, whole=True, legend={"fontsize": 7})
+        for k, error in zip(x[here], y[here], strict=True):
+            ax.annotate(
+                f"{counted(int(k), 'factor')} chosen", (k, error), (0, -9), textcoords="offset points",
+                ha="center", va="top", fontsize=7, color=ink(),
+            )  # fmt: skip
+    ax.margins(y=0.2)
+    across = f"{_ERRORS[0]} (below: its best penalty β)"
+    labelled(ax, across, _ERRORS[1])
+    every = -(-len(x) // _MOST_TICKS)  # labels of all numbers would touch
+    ax.set_xticks(
+        x[::every], [f"{k:g}\n{beta:g}" for k, beta in zip(x[::every], best["beta"][::every], strict=True)]
+    )
+    return ax
 
 
 def _ring(ax: Axes, x: Any, y: Any, k: int) -> None:
@@ -199,17 +204,23 @@ def scree(
     ax = axes_or_new(ax)
     curve = curve.head(most or max(10, int(1.5 * (kept or 0)) + 2))
     x = curve["n_components"].to_numpy()
-    ax.plot(x, curve["eigenvalue"], color=SERIES[0], marker="o", markersize=4, label="these answers")
-    ax.plot(
-        x, curve["random_eigenvalue"], color=muted(), linestyle="--", linewidth=1.2, label="unrelated answers"
-    )
+    own, random = curve["eigenvalue"].to_numpy(), curve["random_eigenvalue"].to_numpy()
+    ax.plot(x, own, color=SERIES[0], marker="o", markersize=4)
+    ax.plot(x, random, color=muted(), linestyle="--", linewidth=1.2)
+    beside: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8, "color": ink()}
+    ax.annotate("these answers", (x[0], own[0]), (8, 0), va="center", **beside)
+    ax.annotate("unrelated answers", (x[-1], random[-1]), (0, 5), ha="right", **beside)
     if kept:
         ax.axvline(kept + 0.5, color=CHOSEN, linewidth=1.2, linestyle=":")
+        right = kept + 0.5 > (x[0] + x[-1]) / 2
         ax.annotate(
-            f" {counted(kept, 'factor')} kept", (kept + 0.5, 0.72),
-            xycoords=("data", "axes fraction"), color=ink(), fontsize=8,
+            f"{counted(kept, 'factor')} kept", (kept + 0.5, 0.72), (-5 if right else 5, 0),
+            xycoords=("data", "axes fraction"), ha="right" if right else "left", **beside,
         )  # fmt: skip
-    return labelled(ax, "factor", "eigenvalue", whole=True, legend={"loc": "upper right"})
+    ax.margins(y=0.12)
+    labelled(ax, "factor", "eigenvalue")
+    ax.set_xticks(x[:: -(-len(x) // _MOST_TICKS)])
+    return ax
 
 
 def count_curve(
@@ -294,9 +305,11 @@ def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | Non
     ax.plot(x, step, color=SERIES[0], linewidth=1.6, marker="o" if len(x) <= 60 else None, markersize=3)
     if tol is not None:
         ax.axhline(tol, color=CHOSEN, linestyle="--", linewidth=1.2)
+        free = step[-1] < tol  # the line ends below, so that there is room above
         ax.annotate(
-            f"tolerance {tol:g}", (0, tol), (4, 3), textcoords="offset points",
-            xycoords=("axes fraction", "data"), ha="left", va="bottom", fontsize=7, color=ink(),
+            f"tolerance {tol:g}", (1, tol), (-4, 3 if free else -3), textcoords="offset points",
+            xycoords=("axes fraction", "data"), ha="right", va="bottom" if free else "top", fontsize=7,
+            color=ink(),
         )  # fmt: skip
     ax.set_yscale("log")
     ax.yaxis.set_major_formatter(PowersOfTen())

@@ -19,6 +19,7 @@ from icqf.errors import InputError, did_you_mean, shortened
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_WIDE_CELL = 0.28  # inches, above which every correlation is written
 _RAISED = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 Names = Sequence[str] | Mapping[str, str] | None
 
@@ -187,15 +188,20 @@ def correlation_cells(
     """Draw correlations as coloured squares with numbers (not those below `weak` if squares are narrow)."""
     mesh = ax.pcolormesh(values, cmap=BOTH_WAYS, norm=Normalize(-1, 1), edgecolors="face", linewidth=0.2)
     figure = ax.get_figure(root=True)
-    wide = 6.4 if figure is None else figure.get_figwidth()
-    size = 8 if wide / max(len(columns), 1) > 0.55 else 6
-    written = np.isfinite(values) & ((np.abs(values) >= weak) | (size > 6))
+    wide = 6.4 if figure is None else figure.get_figwidth() * ax.get_position().width
+    cell = wide / max(len(columns), 1)  # inches; a number is two and a half times as wide as its size
+    size = min(8.0, 72 * cell / 2.9)
+    written = np.isfinite(values) & ((np.abs(values) >= weak) | (cell > _WIDE_CELL))
     for i, j in np.argwhere(written):
         colour = readable_on(mesh.cmap(mesh.norm(values[i, j])))
         text = "1" if values[i, j] == 1 else f"{values[i, j]:.2f}".replace("0.", ".", 1)
         text = ".00" if text == "-.00" else text.replace("-", "−")
         ax.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=size, color=colour)
-    ax.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=45, ha="right", rotation_mode="anchor")
+    ax.set_xticks(np.arange(len(columns)) + 0.5, columns)
+    if max(map(len, columns), default=0) * 0.07 > cell:
+        ax.tick_params(axis="x", labelrotation=45)
+        for label in ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
     ax.set_yticks(np.arange(len(rows)) + 0.5, rows)
     ax.tick_params(length=0)
     ax.set_ylim(len(rows), 0)

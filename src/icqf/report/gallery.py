@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,7 +41,9 @@ WRITTEN = ("svg", "pdf", "png")
 NAMELESS = ("choice", "scree", "convergence")
 WIDTHS = {1: 3.35, 2: 7.0}  # inches: 85 and 178 mm, the columns of most journals
 TALLEST = 9.0  # inches for a figure on a page with its caption
+_MANY_FACTORS = 8
 _ROWS = 60  # labelled items that fit on a page
+_SHORT = 26  # characters of labels that fit into two columns of the diagram
 _CHARACTER = 0.054  # inches of a letter at 6.5 points, a generous estimate
 _WIDE_CHARACTER = 0.057  # the same at 7 points
 _BELOW = 0.52  # inches for the colour bar
@@ -101,6 +104,8 @@ def draw_figure(
     width, draw = _DRAW[name]
     report = _drawable(report)
     options: dict[str, Any] = {"items": items, "factor": factor} if name == "top-items" else {}
+    if name in ("correlations", "factor-analysis") and len(report.model.factors) > _MANY_FACTORS:
+        width = 2  # numbers in the cells can be read
     with default_settings(_PRINT):
         return draw(report, WIDTHS[columns or width], **options)
 
@@ -302,10 +307,12 @@ def _top_items(report: Report, width: float, *, items: int, factor: str | None) 
             raise InputError(f"There is no factor {factor!r}.{did_you_mean(factor, names)}")
     side = 1 if width == WIDTHS[1] or len(shown) == 1 else 2
     rows = -(-len(shown) // side)
-    tall = min((TALLEST - 0.35) / rows, 0.42 + 0.155 * items)
+    tall = min((TALLEST - 0.35) / rows, 0.5 + 0.155 * items)
     height, each = rows * tall + 0.35, width / side
     most = 34 if each < 4 else 60
-    left = 0.12 + _CHARACTER * most
+    rank = {row.name: item_label(row.name, row.wording, row.reverse) for row in report.items}
+    longest = max((len(rank[row.item]) for one in shown for row in one.top[:items]), default=0)
+    left = 0.12 + _WIDE_CHARACTER * min(longest, most)
     figure = Figure(figsize=(width, height))
     for at, one in enumerate(shown):
         low, high = (
@@ -315,9 +322,9 @@ def _top_items(report: Report, width: float, *, items: int, factor: str | None) 
         ax = figure.add_axes(
             (
                 (column * each + left) / width,
-                (height - (row + 1) * tall + 0.16) / height,
+                (height - (row + 1) * tall + 0.26) / height,
                 (each - left - 0.12) / width,
-                (tall - 0.36) / height,
+                (tall - 0.46) / height,
             )
         )
         top_items(
@@ -335,18 +342,22 @@ def _top_items(report: Report, width: float, *, items: int, factor: str | None) 
 def _diagram(report: Report, width: float) -> Figure:
     """Factors and their items, on one page: two columns side by side where there are many items."""
     factors, _, ranges, about = _tables(report)
-    side = 2 if width == WIDTHS[2] and len(report.items) > _ROWS // 2 and factors.shape[1] > 1 else 1
+    longest = max(len(item_label(row.name, row.wording, row.reverse)) for row in report.items)
+    many = len(report.items) > _ROWS // 2 or longest <= _SHORT
+    side = 2 if width == WIDTHS[2] and many and factors.shape[1] > 1 else 1
     figure = Figure(figsize=(width, TALLEST))
     ax = figure.add_axes((0.0, 0.3 / TALLEST, 1.0, (TALLEST - 0.35) / TALLEST))
     row = 0.132 if len(report.items) > _ROWS // 2 else 0.17
-    most = int(0.58 * width / side / _CHARACTER)
+    most = int(0.5 * width / side / _CHARACTER)
+    names = [re.sub(r"^Factor \d+ \((.+)\)$", r"\1", name) for name in factors.columns]
     factor_diagram(
-        factors, ranges=ranges, items=about, columns=side, rows=int((TALLEST - 0.35) / row), most=most, ax=ax
-    )
+        factors, ranges=ranges, items=about, names=names, columns=side, rows=int((TALLEST - 0.35) / row),
+        most=most, ax=ax,
+    )  # fmt: skip
     height = min(TALLEST, row * ax.get_ylim()[0] + 0.35)
     figure.set_size_inches(width, height)
     ax.set_position((0.0, 0.3 / height, 1.0, (height - 0.35) / height))
-    note = "line width: loading (share of the answer range, from 0.2); also: other factors of the item"
+    note = "numbers: loadings as shares of the answer range, from 0.2; also: other factors of the item"
     figure.text(
         0.5, 0.08 / height, note if width == WIDTHS[2] else note.split(";")[0], ha="center", fontsize=6.5
     )
@@ -394,10 +405,9 @@ def _fitting(names: Sequence[str], most: float) -> list[str]:
 
 def _scores(report: Report, width: float) -> Figure:
     factors = report.scores.factors
-    names = _fitting([factor.name for factor in factors], 0.55 * width)
-    left = _room(names, 0.55 * width)
-    tall = min(TALLEST - 0.5, 0.34 * len(factors))
-    ax = _placed(width, tall, left=left, right=0.55, below=0.42, above=0.05)
+    names = _fitting([factor.name for factor in factors], 0.8 * width)
+    tall = min(TALLEST - 0.5, 0.46 * len(factors))
+    ax = _placed(width, tall, left=0.12, right=0.12, below=0.42, above=0.05)
     counts = pd.DataFrame({factor.name: factor.histogram for factor in factors})
     statistics = pd.DataFrame(
         [(factor.median, factor.none) for factor in factors], index=counts.columns, columns=["median", "none"]
@@ -419,9 +429,12 @@ def _matrix_axes(rows: Sequence[str], columns: Sequence[str], width: float, *, b
 def _correlations(report: Report, width: float) -> Figure:
     names = [factor.name for factor in report.scores.factors]
     table = pd.DataFrame(report.scores.correlations, index=names, columns=names)
-    shown = _fitting(names, 0.45 * width)
-    ax = _matrix_axes(shown, shown, width, below=0.15 + 0.72 * _room(shown, 0.45 * width))
+    numbers = [str(at + 1) for at in range(len(names))]
+    numbered = [name if re.match(r"Factor \d", name) else f"{at}  {name}" for at, name in enumerate(names, 1)]
+    shown = _fitting(numbered, 0.55 * width)
+    ax = _matrix_axes(shown, numbers, width, below=0.22)
     score_correlations(table, names=shown, ax=ax).set_title("", loc="left")
+    ax.set_xticks(ax.get_xticks(), numbers, rotation=0, ha="center")
     return ax.figure
 
 
@@ -435,7 +448,7 @@ def _factor_analysis(report: Report, width: float) -> Figure:
         [(pair.factor, pair.other) for pair in comparison.pairs], columns=["factor_a", "factor_b"]
     )
     shown = _fitting(names, 0.55 * width)
-    ax = _matrix_axes(shown, others, width, below=0.62)
+    ax = _matrix_axes(shown, others, width, below=0.55)
     factor_match(
         pd.DataFrame(comparison.matrix, index=names, columns=others), pairs=pairs, names_a=shown,
         label_a="", label_b="factor analysis", ax=ax,
