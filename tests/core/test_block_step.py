@@ -42,7 +42,7 @@ def case(request):
     multipliers = None
     if look:
         at_bound = np.arange(0, problem.n, 7)
-        multipliers = Multipliers(at_bound, rng.random((len(at_bound), problem.m)))
+        multipliers = Multipliers(at_bound, *rng.random((2, len(at_bound), problem.m)))
     return problem, block, y, multipliers, Loadings(Q, 3)
 
 
@@ -96,14 +96,8 @@ def test_two_halves_of_a_block_add_up_to_the_block(monkeypatch, case):
         joined = Multipliers.joined(list(zip(firsts, [part[1] for part in parts], strict=True)))
         np.testing.assert_array_equal(joined.rows, at_bound.rows)
         np.testing.assert_array_equal(joined.values, at_bound.values)
+        np.testing.assert_array_equal(joined.plain, at_bound.plain)
         assert len(at_bound.rows) >= len(multipliers.rows) and whole.excess > 0
-
-
-def _at(y, rows):
-    """The scores of some participants, and 0 for the others."""
-    found = np.zeros_like(y)
-    found[:, rows] = y[:, rows]
-    return found
 
 
 def test_each_field_of_the_sums_is_its_equation(case):
@@ -112,8 +106,7 @@ def test_each_field_of_the_sums_is_its_equation(case):
     weights = np.ones(problem.n) if block.weights is None else block.weights
     A = np.concatenate([W, block.C])
     np.testing.assert_allclose(sums.S, sum(w * np.outer(a, a) for w, a in zip(weights, A.T, strict=True)))
-    held = W.max(axis=1) if at_bound is None else np.maximum(W, _at(y, at_bound.rows)).max(axis=1)
-    np.testing.assert_allclose(sums.peak, held)
+    np.testing.assert_allclose(sums.peak, W.max(axis=1))
     np.testing.assert_allclose(sums.step, np.abs(W - y).max(axis=1))
     plain = block.O is None and multipliers is None
     at = np.concatenate([y, block.C])  # the misfit is taken before the step, with gaps or without
@@ -140,12 +133,29 @@ def test_multipliers_follow_the_excess_and_let_go():
     (block,) = problem.blocks()
     W, Q = np.full((3, problem.n), 0.5), np.zeros((3 + problem.c, problem.m))
     Q[0, 0] = 210.0
-    before = Multipliers(np.array([0, 5]), np.zeros((2, problem.m)))
+    before = Multipliers(np.array([0, 5]), *np.zeros((2, 2, problem.m)))
     after = updated_multipliers(block, W, before, Q, problem.terms)
     np.testing.assert_array_equal(after.rows, [0, 5])
-    assert after.values[0, 0] == pytest.approx(problem.terms.sigma * 5)
-    assert after.values[:, 1:].max() == 0
+    assert after.plain[0, 0] == pytest.approx(problem.terms.sigma * 5)
+    assert after.plain[:, 1:].max() == after.values[:, 1:].max() == 0
     assert len(updated_multipliers(block, W, before, Q / 2, problem.terms).rows) == 0
+
+
+def test_multipliers_are_extrapolated_while_they_go_on():
+    """One that has turned back is not, and none is extrapolated below zero or away from it."""
+    problem = problem_with(0.0)
+    (block,) = problem.blocks()
+    W, Q = np.full((3, problem.n), 0.5), np.zeros((3 + problem.c, problem.m))
+    Q[0, :4] = 210.0, 210.0, 190.0, 150.0
+    sigma = problem.terms.sigma
+    start, plain = np.zeros((2, 1, problem.m))
+    start[0, :4], plain[0, :4] = 30 * sigma, (31 * sigma, 40 * sigma, 40 * sigma, 30 * sigma)
+    found = updated_multipliers(block, W, Multipliers(np.array([2]), start, plain), Q, problem.terms)
+    ended = np.array([35, 35, 25, 5]) * sigma
+    np.testing.assert_allclose(found.plain[0, :4], ended)
+    goes_on = np.array([True, False, True, True])
+    extrapolated_to = np.maximum(ended + 0.9 * (ended - plain[0, :4]), 0)
+    np.testing.assert_allclose(found.values[0, :4], np.where(goes_on, extrapolated_to, ended), rtol=1e-6)
 
 
 def test_extrapolation_stays_in_the_box_and_leaves_those_at_the_bound():
@@ -155,10 +165,12 @@ def test_extrapolation_stays_in_the_box_and_leaves_those_at_the_bound():
 
 
 def test_multipliers_of_a_resample_are_those_of_the_participants_drawn():
-    multipliers = Multipliers(np.array([1, 3, 4]), np.arange(6.0).reshape(3, 2))
+    values = np.arange(6.0).reshape(3, 2)
+    multipliers = Multipliers(np.array([1, 3, 4]), values, values + 1)
     drawn = multipliers.drawn(np.array([2, 1, 0, 0, 3]))  # participants 0, 1 and 4 are drawn
     np.testing.assert_array_equal(drawn.rows, [1, 2])
     np.testing.assert_array_equal(drawn.values, [[0, 1], [4, 5]])
+    np.testing.assert_array_equal(drawn.plain, [[1, 2], [5, 6]])
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])

@@ -14,7 +14,7 @@ from icqf.core.scores import correct_guess, interior_points, solve_rows
 def solve(H, p, loadings, room, top, start=None):
     """`solve_rows` with a row of programs a row: H (s, k, k), p, start and result (s, k)."""
     start = None if start is None else start.T
-    return solve_rows(np.moveaxis(H, 0, -1), p.T, loadings, room, top, start).T
+    return solve_rows(np.moveaxis(H, 0, -1), p.T, loadings, room, top, start)[0].T
 
 
 def by_active_sets(H, p, loadings, room, top):
@@ -121,10 +121,14 @@ def test_the_guess_and_the_interior_points_end_at_the_same_scores(seed, k, tight
     size = np.trace(H, axis1=1, axis2=2) / k
     scaled = np.moveaxis(H, 0, -1) / size, p.T / size, loadings / 4, room / 4, top
     guess = rng.choice([0.0, 0.5, 1.0], size=(k, 30))
-    unsettled = correct_guess(*scaled, guess)
+    multipliers = np.zeros_like(room)
+    unsettled = correct_guess(*scaled, guess, multipliers)
     settled = np.setdiff1d(np.arange(30), unsettled)
     assert len(settled) >= 10  # these programs being much harder than those of people
-    np.testing.assert_allclose(guess[:, settled], interior_points(*scaled)[:, settled], atol=2e-5)
+    scores, others = interior_points(*scaled)
+    np.testing.assert_allclose(guess[:, settled], scores[:, settled], atol=2e-5)
+    pulls = scaled[2] @ multipliers.T, scaled[2] @ others.T  # in the scores; those of items may not be unique
+    np.testing.assert_allclose(pulls[0][:, settled], pulls[1][:, settled], atol=2e-3)
 
 
 def test_any_start_leads_to_the_same_scores():

@@ -29,6 +29,7 @@ _NONE = np.zeros(0, dtype=np.intp)
 SCORE_SWEEPS = 1
 PRESSING_ROUNDS = 2
 PRESSING_SWEEPS = 1
+MOMENTUM_AT_BOUND = np.float32(0.9)  # of a multiplier that goes on in its direction
 
 
 class Adding:
@@ -75,14 +76,20 @@ def into_box(x: Array, top: Any) -> Array:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """The participants at the upper bound, in order, and their Λ (s, m)."""
+    """The participants at the upper bound, in order, and their Λ (s, m).
+
+    Like scores and loadings, Λ is extrapolated along its last move: `values` are those that the next step
+    uses, `plain` those without the extrapolation.
+    """
 
     rows: Array
     values: Array
+    plain: Array
 
     @classmethod
     def none(cls, m: int, dtype: Any) -> Multipliers:
-        return cls(_NONE, np.zeros((0, m), dtype=dtype))
+        empty = np.zeros((0, m), dtype=dtype)
+        return cls(_NONE, empty, empty)
 
     @classmethod
     def joined(cls, parts: list[tuple[int, Multipliers]]) -> Multipliers:
@@ -90,24 +97,30 @@ class Multipliers:
         return cls(
             np.concatenate([part.rows + first for first, part in parts]),
             np.concatenate([part.values for _, part in parts]),
+            np.concatenate([part.plain for _, part in parts]),
         )
 
     def within(self, rows: slice) -> Multipliers:
         """The multipliers of a block, numbered from its first row."""
         first, last = np.searchsorted(self.rows, [rows.start, rows.stop])
-        return Multipliers(self.rows[first:last] - rows.start, self.values[first:last])
+        return Multipliers(
+            self.rows[first:last] - rows.start, self.values[first:last], self.plain[first:last]
+        )
 
     def drawn(self, counts: Array) -> Multipliers:
         """The multipliers of a resample with each participant drawn `counts` times (see `Problem.drawn`)."""
         kept = counts[self.rows] > 0
-        return Multipliers(np.searchsorted(np.flatnonzero(counts), self.rows[kept]), self.values[kept])
+        rows = np.searchsorted(np.flatnonzero(counts), self.rows[kept])
+        return Multipliers(rows, self.values[kept], self.plain[kept])
 
-    def of(self, rows: Array) -> Array:
-        """Λ of some participants (in order); zero for those who were not at the bound."""
-        values = np.zeros((len(rows), self.values.shape[1]), dtype=self.values.dtype)
-        _, here, there = np.intersect1d(rows, self.rows, assume_unique=True, return_indices=True)
-        values[here] = self.values[there]
-        return values
+    def of(self, rows: Array) -> Multipliers:
+        """The multipliers of participants who include these (in order); zero for those newly at the bound."""
+        if len(rows) == len(self.rows):
+            return self
+        place = np.searchsorted(rows, self.rows)
+        values, plain = np.zeros((2, len(rows), self.values.shape[1]), dtype=self.values.dtype)
+        values[place], plain[place] = self.values, self.plain
+        return Multipliers(rows, values, plain)
 
 
 @dataclass(frozen=True)
@@ -149,8 +162,7 @@ class Sums(Adding):
     mass: Array  # Σ ω_i w_ir, or what the penalty balances by, (k,)
     misfit: float  # ½ Σ ω_i Σ_j O_ij (X_ij − R_ij)², before the step, whether or not answers are missing
     penalty: float  # β Σ ω_i ‖y_i‖
-    # max_i w_ir, and y_ir of those at the bound: no scale taken from it leaves the box, (k,)
-    peak: Array = field(metadata=LARGEST)
+    peak: Array = field(metadata=LARGEST)  # max_i w_ir: no scale taken from it leaves the box, (k,)
     step: Array = field(metadata=LARGEST)  # max_i |w_ir − y_ir|, (k,)
     excess: float = field(metadata=LARGEST)  # max_ij (R_ij − b_j) / b_j, at least 0
 
@@ -187,43 +199,34 @@ def block_step(
         return _complete_step(block, y, loadings, terms)
     k, Q = loadings.k, loadings.Q
     before = np.concatenate([y, block.C])
+    after = before.copy()
     R = before.T @ Q
-    D = block.masked(block.X - R)
-    misfit, penalty = half_square(D, block.weights), terms.penalty.value(y, block.weights)
-    at_bound, excess = _NONE, 0.0
+    held, excess = None, 0.0
     if multipliers is not None:
         at_bound, excess = rows_above(R, _bound(terms), known=multipliers.rows)
-    after = before.copy()
-    sparse = block.sparse and multipliers is None
-    if sparse:
+        held = multipliers.of(at_bound)
+    D = block.masked(np.subtract(block.X, R, out=R))
+    misfit, penalty = half_square(D, block.weights), terms.penalty.value(y, block.weights)
+    measured: dict[str, Any] = {"misfit": misfit, "penalty": penalty, "excess": excess, "terms": terms}
+    if block.sparse and held is None:
         gram = unpack((block.observed() @ loadings.products).T, k)
         gradient = -(D @ loadings.columns).T
         terms.penalty.sweep_each(
             after[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=SCORE_SWEEPS, xp=np
         )
-    else:
-        target = loadings.gram @ y
-        target += (D @ loadings.columns).T
-        _sweep(after[:k], target, loadings, terms)
-    if len(at_bound):
-        after[:k, at_bound] = y[:, at_bound]
+        return after[:k], None, _sums_of_answers(block, after, y, loadings, **measured)
+    target = loadings.gram @ y
+    target += (D @ loadings.columns).T
+    _sweep(after[:k], target, loadings, terms)
+    active = None
+    if held is not None and len(held.rows):
+        active = _step_at_bound(block, before, after, D, held, loadings, terms)
     weighted = _weighted(after, block.weights)
-    if len(at_bound):
-        weighted = weighted.copy()
-        weighted[:, at_bound] = 0
-    measured: dict[str, Any] = {"misfit": misfit, "penalty": penalty, "excess": excess, "terms": terms}
-    if sparse:
-        sums = _sums_of_answers(block, after, y, weighted, loadings, **measured)
-    else:
-        sums = _sums(
-            after[:k], y, weighted,
-            S=weighted @ after.T, P=weighted @ D, cross=weighted @ before.T, **measured,
-        )  # fmt: skip
-    if multipliers is None or not len(at_bound):
-        return after[:k], None if multipliers is None else Multipliers.none(len(R.T), R.dtype), sums
-    held = Multipliers(at_bound, multipliers.of(at_bound))
-    after[:, at_bound], theirs = _step_at_bound(block, after[:, at_bound], held, loadings, terms)
-    return after[:k], held, sums + theirs
+    sums = _sums(
+        after[:k], y, weighted,
+        S=weighted @ after.T, P=weighted @ D, cross=weighted @ before.T, active=active, **measured,
+    )  # fmt: skip
+    return after[:k], held, sums
 
 
 def _complete_step(block: Block, y: Array, loadings: Loadings, terms: Terms) -> tuple[Array, None, Sums]:
@@ -241,10 +244,9 @@ def _complete_step(block: Block, y: Array, loadings: Loadings, terms: Terms) -> 
     return after[:k], None, sums
 
 
-def _sums_of_answers(
-    block: Block, after: Array, y: Array, weighted: Array, loadings: Loadings, **measured: Any
-) -> Sums:
+def _sums_of_answers(block: Block, after: Array, y: Array, loadings: Loadings, **measured: Any) -> Sums:
     """Sums in which each item has its own Gram matrix, of the participants who answered it."""
+    weighted = _weighted(after, block.weights)
     D = block.masked(block.X - after.T @ loadings.Q)
     first, second, _ = _pairs(len(after))
     none = np.zeros((len(after), len(after)))
@@ -253,68 +255,102 @@ def _sums_of_answers(
 
 
 def _step_at_bound(
-    block: Block, A: Array, held: Multipliers, loadings: Loadings, terms: Terms
-) -> tuple[Array, Sums]:
-    """Move the participants at the bound, under the augmented Lagrangian: their [W, C] (K, s) and sums."""
+    block: Block,
+    before: Array,
+    after: Array,
+    D: Array,
+    held: Multipliers,
+    loadings: Loadings,
+    terms: Terms,
+) -> Array:
+    """Move the participants at the bound, under the augmented Lagrangian.
+
+    Puts their [W, C] (K, s) in `after`, and in D what they aim at minus the model at `before`; returns the
+    curvature of the active bounds.
+    """
     k, rows, multipliers = loadings.k, held.rows, held.values
     X, O = block.X[rows], block.observed()[rows]
+    A = before[:, rows]
+    model = A.T @ loadings.Q
     bound, sigma = _bound(terms).astype(A.dtype), np.asarray(terms.sigma, dtype=A.dtype)
-    before = A.copy()
+    R = model
     for _ in range(PRESSING_ROUNDS):
-        R = A.T @ loadings.Q
-        pull = multipliers + sigma * (R - bound)
-        active = pull > 0
-        gradient = -(((X - R) * O - pull * active) @ loadings.columns).T
+        errors, pull, active = _at_bound(X, O, R, multipliers, bound, sigma)
         gram = unpack(((O + sigma * active) @ loadings.products).T, k)
+        gradient = ((pull - errors) @ loadings.columns).T
         terms.penalty.sweep_each(
             A[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=PRESSING_SWEEPS, xp=np
         )
-    R = A.T @ loadings.Q
-    pull = multipliers + sigma * (R - bound)
-    held = (pull > 0).astype(A.dtype)
-    weighted = _weighted(A, None if block.weights is None else block.weights[rows])
+        R = A.T @ loadings.Q
+    errors, pull, active = _at_bound(X, O, R, multipliers, bound, sigma)
+    after[:, rows] = A
+    errors -= pull
+    errors += R
+    errors -= model
+    D[rows] = errors
     first, second, _ = _pairs(len(A))
-    sums = _sums(
-        A[:k], before[:k], weighted, S=weighted @ A.T, P=weighted @ (R + (X - R) * O - pull * held),
-        cross=np.zeros((len(A), len(A))), misfit=0.0, penalty=0.0, excess=0.0, terms=terms,
-        active=sigma * ((weighted[first] * A[second]) @ held),
-    )  # fmt: skip
-    return A, sums
+    weighted = _weighted(A, None if block.weights is None else block.weights[rows])
+    products: Array = (weighted[first] * A[second]) @ active
+    products *= sigma
+    return products
+
+
+def _at_bound(
+    X: Array, O: Array, R: Array, multipliers: Array, bound: Array, sigma: Array
+) -> tuple[Array, Array, Array]:
+    """Errors, the pull max(0, Λ + σ(R − b)) of the bound, and where it is active."""
+    pull = R - bound
+    pull *= sigma
+    pull += multipliers
+    np.maximum(pull, 0, out=pull)
+    errors = X - R
+    errors *= O
+    return errors, pull, (pull > 0).astype(R.dtype)
 
 
 def updated_multipliers(
     block: Block, W: Array, multipliers: Multipliers, Q: Array, terms: Terms
 ) -> Multipliers:
-    """Λ ← max(0, Λ + σ(R − b)) at new loadings; participants no longer at the bound are dropped."""
+    """Λ ← max(0, Λ + σ(R − b)) at new loadings, extrapolated; participants off the bound are dropped.
+
+    A multiplier that goes on in the direction of its last move is extrapolated along it. Without that,
+    those of weak bounds take hundreds of iterations.
+    """
     rows = multipliers.rows
     if len(rows) == 0:
         return multipliers
     A = np.concatenate([W[:, rows], block.C[:, rows]])
-    excess = A.T @ Q - _bound(terms).astype(Q.dtype)
-    values = np.maximum(multipliers.values + np.asarray(terms.sigma, dtype=Q.dtype) * excess, 0)
+    excess = A.T @ Q
+    excess -= _bound(terms).astype(Q.dtype)
+    plain = multipliers.values + np.asarray(terms.sigma, dtype=Q.dtype) * excess
+    np.maximum(plain, 0, out=plain)
+    move = plain - multipliers.plain
+    move *= MOMENTUM_AT_BOUND * (excess * move > 0) * (plain > 0)
+    values = np.maximum(plain + move, 0)
     keep = values.any(axis=1)
-    return Multipliers(rows[keep], values[keep])
+    if keep.all():
+        return Multipliers(rows, values, plain)
+    return Multipliers(rows[keep], values[keep], plain[keep])
 
 
 def rows_above(R: Array, bound: Array, *, known: Array = _NONE) -> tuple[Array, float]:
-    """The rows of R (B, m) with an entry above its bound, and the `known` ones, in order; the largest excess.
-
-    The known rows of R are zeroed in place.
-    """
-    excess = 0.0
-    if len(known):
-        excess = max(excess, float(((R[known] - bound) / bound).max()))
-        R[known] = 0
+    """The rows of R (B, m) with an entry above its bound and the `known` ones; the largest excess."""
     lowest = bound.min()
     if R.max() <= lowest:
-        return known, excess
+        return known, 0.0
     # Comparing with one number is several times as fast as with one number per column.
-    over = np.flatnonzero(lowest < R if lowest == bound.max() else bound < R)
+    above = (lowest < R if lowest == bound.max() else bound < R).ravel()
+    some = np.flatnonzero(np.packbits(above) != 0)  # of eight entries each: few are above
+    over = (8 * some[:, None] + np.arange(8)).ravel()
+    over = over[: np.searchsorted(over, len(above))]
+    over = over[above[over]]
     if len(over) == 0:
-        return known, excess
-    items = over % R.shape[1]
-    above = (R.ravel()[over] - bound[items]) / bound[items]
-    return np.union1d(known, over // R.shape[1]), max(excess, float(above.max()))
+        return known, 0.0
+    rows = over // R.shape[1]
+    items = over - rows * R.shape[1]
+    excess = float(((R.ravel()[over] - bound[items]) / bound[items]).max())
+    rows = rows[np.flatnonzero(np.diff(rows, prepend=-1))]
+    return (rows if len(known) == 0 else np.union1d(known, rows)), excess
 
 
 def _sweep(W: Array, target: Array, loadings: Loadings, terms: Terms) -> None:

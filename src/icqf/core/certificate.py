@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from icqf.core.acceleration import share_with_intercept
-from icqf.core.block_step import LARGEST, SMALLEST, Adding
-from icqf.core.observations import Block, half_square
+from icqf.core.block_step import LARGEST, SMALLEST, Adding, rows_above
+from icqf.core.observations import Block, half_square, weighted_squares
 from icqf.core.penalties import Penalty
 from icqf.core.problem import Array, Problem, Terms
 from icqf.core.result import Certificate, Factorization, Factors, Fit, Trace
@@ -90,40 +90,49 @@ class Examine:
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Examined]:
         if held.exact is None:
             raise ValueError("These participants have no exact scores yet.")
+        moments = block.moments
         block, w, bounds = block.precise(), held.exact, self.terms.bounds
         k, Q = len(w), self.Q
         A = np.concatenate([w, block.C])
         R = A.T @ Q
-        D = block.masked(block.X - R)
-        O = block.observed()
-        weights = np.ones(len(D)) if block.weights is None else block.weights
         excess = -np.inf
         if bounds.reconstruction is not None:
             excess = float(((R.max(axis=0) - bounds.reconstruction) / self.span).max())
-        top = np.inf if bounds.score is None else bounds.score
-        line = _Line(
-            self.terms.penalty, 1.0, w, Q[:k] ** 2 @ O.T, (D @ Q[:k].T).T, top, weights,
-            self.score_unit[:, None],
-        )  # fmt: skip
-        limit = partial(_score_limit, bounds.reconstruction, R, Q[:k], w)
+        D = block.masked(block.X - R)
+        weights = np.ones(len(D)) if block.weights is None else block.weights
         weighted = A * weights
+        answered, curvature, own = _over_answers(block, weighted, A, Q[:k] ** 2)
+        top = np.inf if bounds.score is None else bounds.score
+        pull = (D @ Q[:k].T).T
+        line = _Line(self.terms.penalty, 1.0, w, own, pull, top, weights, self.score_unit[:, None])
+        limit = partial(_score_limit, bounds.reconstruction, R, Q[:k], w)
+        total, total_square, count = moments
         return held, Examined(
             misfit=half_square(D, block.weights),
             penalty=self.terms.penalty.value(w, block.weights),
             pull=weighted @ D,
-            curvature=(weighted * A) @ O,
+            curvature=curvature,
             together=weighted @ block.X,
-            answered=np.broadcast_to(weighted.sum(axis=1, keepdims=True), Q.shape)
-            if block.O is None
-            else weighted @ O,
-            sse=weights @ D**2,
-            total=weights @ block.X,
-            total_square=weights @ block.X**2,
-            count=weights @ O,
+            answered=answered,
+            sse=weighted_squares(D, block.weights),
+            total=total,
+            total_square=total_square,
+            count=count,
             excess=excess,
             score_step=line.largest_step(limit),
             gain=line.largest_gain(limit),
         )
+
+
+def _over_answers(block: Block, weighted: Array, A: Array, squares: Array) -> tuple[Array, Array, Array]:
+    """Σ ω a oᵀ and Σ ω a² oᵀ over participants (K, m), and over items, of `squares` (k, m), (k, B)."""
+    sums = np.concatenate([weighted, weighted * A])
+    if block.O is None:
+        of_items = np.repeat(sums.sum(axis=1, keepdims=True), squares.shape[1], axis=1)
+        of_participants = np.repeat(squares.sum(axis=1, keepdims=True), block.n, axis=1)
+    else:
+        of_items, of_participants = sums @ block.O, (block.O @ squares.T).T
+    return of_items[: len(A)], of_items[len(A) :], of_participants
 
 
 @dataclass(frozen=True)
@@ -146,10 +155,11 @@ class LoadingRoom:
         if held.exact is None:
             raise ValueError("These participants have no exact scores yet.")
         A = np.concatenate([held.exact, block.design])
-        slack = self.bound[self.items] - A.T @ self.Q[:, self.items]
-        carried = A[self.factors].T
-        room = np.divide(slack, carried, out=np.full_like(slack, np.inf), where=carried > 0)
-        return held, Room(room.min(axis=0))
+        items, place = np.unique(self.items, return_inverse=True)
+        slack = self.bound[items, None] - self.Q[:, items].T @ A
+        np.maximum(slack, 1e-300, out=slack)
+        with np.errstate(divide="ignore", over="ignore"):
+            return held, Room(1 / (A[self.factors] / slack[place]).max(axis=1))
 
 
 class _Line:
@@ -291,15 +301,14 @@ class SolveScores:
 
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Peaks]:
         Q, bound = self.Q, self.terms.bounds.reconstruction
-        W = scores_of_block(block, Q, self.terms, tol=self.tol)
+        W, _ = scores_of_block(block, Q, self.terms, tol=self.tol)
         if bound is not None:
             allowed = bound * (1 - _margin(len(Q)))
-            base, own = block.design.T @ Q[len(W) :], W.T @ Q[: len(W)]
-            rows = np.flatnonzero((base + own > allowed).any(axis=1))
+            rows, _ = rows_above(np.concatenate([W, block.design]).T @ Q, allowed)
             if len(rows):
-                room = np.maximum(allowed - base[rows], 0)
-                shrink = np.where(own[rows] > room, room / np.maximum(own[rows], 1e-300), 1.0).min(axis=1)
-                W[:, rows] *= shrink
+                base, own = block.design[:, rows].T @ Q[len(W) :], W[:, rows].T @ Q[: len(W)]
+                room = np.maximum(allowed - base, 0)
+                W[:, rows] *= np.where(own > room, room / np.maximum(own, 1e-300), 1.0).min(axis=1)
         return replace(held, exact=W), Peaks(W.max(axis=1))
 
 
@@ -312,8 +321,8 @@ class PlaceSolved:
     tol: float
 
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
-        scores = scores_of_block(block, self.Q, self.terms, tol=self.tol).astype(block.X.dtype)
-        return replace(held, scores=scores, previous=None, multipliers=None), None
+        scores, at_bound = scores_of_block(block, self.Q, self.terms, tol=self.tol)
+        return replace(held, scores=scores.astype(block.X.dtype), previous=None, multipliers=at_bound), None
 
 
 @dataclass(frozen=True)

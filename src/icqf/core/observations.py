@@ -25,6 +25,12 @@ def half_square(D: Array, weights: Array | None) -> float:
     return 0.5 * float(np.dot(np.einsum("ij,ij->i", D, D), weights))
 
 
+def weighted_squares(D: Array, weights: Array | None) -> Array:
+    """Σ_i ω_i D_ij² of each column (m,)."""
+    squares: Array = np.einsum("ij,ij->j", D, D if weights is None else D * weights[:, None])
+    return squares
+
+
 @dataclass(frozen=True)
 class Block:
     """Some participants as floats, with 0 where an answer is missing."""
@@ -47,6 +53,14 @@ class Block:
     def half_square(self) -> float:
         """½ Σ ω_i X_ij², which is the same in every pass."""
         return half_square(self.X, self.weights)
+
+    @cached_property
+    def moments(self) -> tuple[Array, Array, Array]:
+        """Weighted sum, sum of squares and number of each item's answers (m,), in double precision."""
+        weights = np.ones(self.n) if self.exact_weights is None else self.exact_weights
+        X = self.X.astype(np.float64)
+        count = np.full(X.shape[1], weights.sum()) if self.O is None else weights @ self.O.astype(np.float64)
+        return weights @ X, weighted_squares(X, self.exact_weights), count
 
     def precise(self) -> Block:
         """The same in double precision."""
@@ -162,12 +176,7 @@ class Observations:
 
     def item_sums(self) -> Array:
         """Weighted sum, sum of squares and number of each column's answers (3, m)."""
-        sums = np.zeros((3, self.m))
-        for block in self.blocks():
-            block = block.precise()
-            weights = np.ones(block.n) if block.weights is None else block.weights
-            sums += np.stack([weights @ block.X, weights @ block.X**2, weights @ block.observed()])
-        return sums
+        return np.sum([block.moments for block in self.blocks()], axis=0)
 
     @property
     def c(self) -> int:

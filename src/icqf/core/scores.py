@@ -2,16 +2,15 @@
 
 `fit` ends with it and `transform` is it, so the two agree. Participants whose reconstructed answers reach
 their range are quadratic programs, solved in batch: the active bounds are guessed and the guess is corrected
-until it is right, which for nearly every row takes a few rounds (one linear system each, with the entries of
-all rows lying together so that elimination runs over rows). The rows that are left are solved by a
-primal-dual interior-point method (Mehrotra's predictor and corrector).
+until it is right, which for nearly every row takes a few rounds, one linear system each. The rows that are
+left are solved by a primal-dual interior-point method (Mehrotra's predictor and corrector).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from icqf.core.block_step import Loadings, into_box, rows_above, unpack
+from icqf.core.block_step import Loadings, Multipliers, into_box, rows_above, unpack
 from icqf.core.observations import Block
 from icqf.core.problem import Array, Terms
 
@@ -30,23 +29,26 @@ _MAX_ROUNDS = 500
 
 def solve_rows(
     H: Array, p: Array, loadings: Array, room: Array, top: float | None, start: Array | None = None
-) -> Array:
-    """min ½wᵀHw − pᵀw  over  0 ≤ w ≤ top,  loadingsᵀ w ≤ room."""
+) -> tuple[Array, Array]:
+    """min ½wᵀHw − pᵀw  over  0 ≤ w ≤ top,  loadingsᵀ w ≤ room: w (k, s) and multipliers of room (s, m)."""
     k, s = p.shape
     size = np.maximum(np.einsum("rri->i", H) / k, 1e-12)
     width = np.maximum(room.max(), 1e-12)
     H, p, loadings, room = H / size, p / size, loadings / width, room / width
     w = np.zeros((k, s)) if start is None else start.astype(np.float64)
-    unsettled = correct_guess(H, p, loadings, room, np.inf if top is None else float(top), w)
+    multipliers = np.zeros_like(room)
+    unsettled = correct_guess(H, p, loadings, room, np.inf if top is None else float(top), w, multipliers)
     if len(unsettled):
         some = H[:, :, unsettled], p[:, unsettled]
-        w[:, unsettled] = interior_points(*some, loadings, room[unsettled], top)
-    return w
+        w[:, unsettled], multipliers[unsettled] = interior_points(*some, loadings, room[unsettled], top)
+    return w, multipliers * (size / width)[:, None]
 
 
 @_quiet
-def correct_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, w: Array) -> Array:
-    """Solve by finding the active bounds, from the guess w (in place).
+def correct_guess(
+    H: Array, p: Array, loadings: Array, room: Array, top: float, w: Array, multipliers: Array
+) -> Array:
+    """Solve by finding the active bounds, from the guess w; w and multipliers (s, m) are set in place.
 
     A round solves for the scores and multipliers as if the guess were right, and corrects what is most wrong
     with it: a score outside its box is put to its bound, a bound or item whose multiplier has the wrong
@@ -64,15 +66,15 @@ def correct_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, 
     for _ in range(_ROUNDS):
         items, on = _with_item(items, on, worst, add)
         N = loadings[:, items] * on
-        found, multipliers = _solve_guess(H, p, N, room, items, on, side, top)
-        gradient = np.einsum("rti,ti->ri", H, found) - p + np.einsum("rai,ai->ri", N, multipliers)
+        found, force = _solve_guess(H, p, N, room, items, on, side, top)
+        gradient = np.einsum("rti,ti->ri", H, found) - p + np.einsum("rai,ai->ri", N, force)
         excess = found.T @ loadings - room
         worst = excess.argmax(axis=1)
         free = side == 0
         wrong = np.concatenate(
             [
                 np.where(free, np.maximum(-found, found - top), side * gradient),
-                -multipliers * on,
+                -force * on,
                 excess[np.arange(len(left)), worst][None],
             ]
         )
@@ -81,7 +83,10 @@ def correct_guess(H: Array, p: Array, loadings: Array, room: Array, top: float, 
         again = most > _RIGHT  # neither this nor `settled` where a system was singular
         settled = (most <= _RIGHT) & (rest <= _RIGHT)
         w[:, left] = found
-        failed.append(left[~again & ~settled])
+        done = ~again
+        place, rows = np.nonzero(on & done)
+        multipliers[left[rows], items[place, rows]] = np.maximum(force[place, rows], 0)
+        failed.append(left[done & ~settled])
         left = left[again]
         if not len(left):
             break
@@ -114,36 +119,34 @@ def _solve_guess(
     """Scores (k, s) at their `side`, and multipliers (a, s) with the items that are `on` at their room."""
     k, a = N.shape[:2]
     free, fixed = (side == 0).astype(np.float64), np.where(side > 0, top, 0.0)
-    A = np.zeros((k + a, k + a + 1, len(room)))
+    A, b = np.zeros((k + a, k + a, len(room))), np.empty((k + a, len(room)))
     A[:k, :k] = H * free * free[:, None]
-    A[:k, k:-1] = N * free[:, None]
+    A[:k, k:] = N * free[:, None]
+    A[k:, :k] = A[:k, k:].swapaxes(0, 1)
     A[np.arange(k), np.arange(k)] += 1 - free
     A[np.arange(k, k + a), np.arange(k, k + a)] = np.where(on, -_TOL, 1.0)  # never singular
-    A[:k, -1] = np.where(side == 0, p - np.einsum("rti,ti->ri", H, fixed), fixed)
-    A[k:, -1] = on * (room[np.arange(len(room)), items] - np.einsum("rai,ri->ai", N, fixed))
-    x = _eliminate(A)
+    b[:k] = np.where(side == 0, p - np.einsum("rti,ti->ri", H, fixed), fixed)
+    b[k:] = on * (room[np.arange(len(room)), items] - np.einsum("rai,ri->ai", N, fixed))
+    x = _solved(A, b)
     return x[:k], x[k:]
 
 
-def _eliminate(A: Array) -> Array:
-    """Solve symmetric systems (d, d + 1, s), the right-hand sides last, from their upper halves.
-
-    A is overwritten. A singular system has a solution that is not a number.
-    """
-    d = len(A)
-    x = A[:, d]
-    for j in range(d - 1):
-        scaled = A[j, j + 1 : d] / A[j, j]
-        for i in range(j + 1, d):
-            A[i, i:] -= scaled[i - j - 1] * A[j, i:]
-    for j in range(d - 1, -1, -1):
-        x[j] = (x[j] - np.einsum("ti,ti->i", A[j, j + 1 : d], x[j + 1 :])) / A[j, j]
-    return x
+def _solved(A: Array, b: Array) -> Array:
+    """Solutions (d, s) of the systems A (d, d, s); that of a singular one is not a number."""
+    try:
+        return np.linalg.solve(A.transpose(2, 0, 1), b.T[:, :, None])[:, :, 0].T
+    except np.linalg.LinAlgError:
+        if b.shape[1] == 1:
+            return np.full_like(b, np.nan)
+    half = b.shape[1] // 2
+    return np.concatenate([_solved(A[..., :half], b[:, :half]), _solved(A[..., half:], b[:, half:])], axis=1)
 
 
 @_quiet
-def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float | None) -> Array:
-    """The same programs by Mehrotra's method, for H and p of size about one."""
+def interior_points(
+    H: Array, p: Array, loadings: Array, room: Array, top: float | None
+) -> tuple[Array, Array]:
+    """The same programs by Mehrotra's method, for H and p of size about one: w (k, s), multipliers (s, m)."""
     k, s = p.shape
     sides = [loadings.T, -np.eye(k)]
     limits = [np.maximum(room, 1e-9), np.zeros((s, k))]
@@ -184,7 +187,7 @@ def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float
         ) -> tuple[Array, Array, Array]:
             force = complement / t_ + ratio * primal
             pull = -dual - force @ G
-            dw = _eliminate(np.concatenate([newton, pull.T[:, None]], axis=1)).T
+            dw = _solved(newton, pull.T).T
             dt = -primal - dw @ G.T
             return dw, dt, complement / t_ - ratio * dt
 
@@ -204,7 +207,7 @@ def interior_points(H: Array, p: Array, loadings: Array, room: Array, top: float
     w = np.where(w < _SNAP, 0.0, w)
     if top is not None:
         w = np.where(w > top - _SNAP, top, w)
-    return w.T
+    return w.T, z[:, : loadings.shape[1]]
 
 
 def _reach(t: Array, dt: Array, z: Array, dz: Array) -> Array:
@@ -213,20 +216,26 @@ def _reach(t: Array, dt: Array, z: Array, dz: Array) -> Array:
     return (1 / np.maximum(-fastest_fall, 1.0))[:, None]
 
 
-def scores_of_block(block: Block, Q: Array, terms: Terms, *, tol: float) -> Array:
-    """Best scores W (k, B) of a block, in double precision, for the loadings Q (K, m)."""
+def scores_of_block(block: Block, Q: Array, terms: Terms, *, tol: float) -> tuple[Array, Multipliers]:
+    """Best scores W (k, B) of a block, in double precision, for the loadings Q (K, m).
+
+    With them come the multipliers of the participants whose reconstruction would else be above the range.
+    """
     k = len(Q) - len(block.C)
     loadings = Loadings(Q.astype(block.X.dtype), k)
     offset = block.C.T @ loadings.Q[k:]
     target = (block.masked(block.X - offset) @ loadings.columns).T
     W = _settle(terms, loadings, block.O, target, tol)
-    exact = W.astype(np.float64)
+    exact, at_bound = W.astype(np.float64), Multipliers.none(block.X.shape[1], block.X.dtype)
     if terms.bounds.reconstruction is not None:
-        rows, _ = rows_above(W.T @ loadings.own + offset, terms.bounds.reconstruction)
+        offset += W.T @ loadings.own
+        rows, _ = rows_above(offset, terms.bounds.reconstruction)
         if len(rows):
             precise = Loadings(Q.astype(np.float64), k)
-            exact[:, rows] = _settle_at_bound(terms, precise, block, rows, W[:, rows])
-    return into_box(exact, terms.bounds.score)
+            exact[:, rows], found = _settle_at_bound(terms, precise, block, rows, W[:, rows])
+            found = found.astype(block.X.dtype)
+            at_bound = Multipliers(rows, found, found)
+    return into_box(exact, terms.bounds.score), at_bound
 
 
 def _settle(terms: Terms, loadings: Loadings, O: Array | None, target: Array, tol: float) -> Array:
@@ -281,8 +290,10 @@ def _settle_each(
     return W
 
 
-def _settle_at_bound(terms: Terms, loadings: Loadings, block: Block, rows: Array, w: Array) -> Array:
-    """Scores (k, s) of the rows whose reconstruction is above the range, in double precision, from w on."""
+def _settle_at_bound(
+    terms: Terms, loadings: Loadings, block: Block, rows: Array, w: Array
+) -> tuple[Array, Array]:
+    """Scores (k, s) of the rows whose reconstruction is above the range, and Λ (s, m), precisely."""
     k, penalty = loadings.k, terms.penalty
     X, O = block.X[rows].astype(np.float64), block.observed()[rows].astype(np.float64)
     offset = block.design[:, rows].T @ loadings.Q[k:]
@@ -293,5 +304,5 @@ def _settle_at_bound(terms: Terms, loadings: Loadings, block: Block, rows: Array
     w, diagonal = w.astype(np.float64), np.eye(k)[:, :, None]
     for _ in range(penalty.rounds):
         ridge, linear = penalty.quadratic(w, scale=1.0)
-        w = solve_rows(H + ridge * diagonal, p - linear, loadings.own, room, terms.bounds.score, w)
-    return w
+        w, found = solve_rows(H + ridge * diagonal, p - linear, loadings.own, room, terms.bounds.score, w)
+    return w, found

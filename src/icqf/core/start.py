@@ -38,9 +38,8 @@ class Answered:
     """Add up the observed answers."""
 
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Totals]:
-        weight = np.ones(block.n) if block.weights is None else block.weights
-        count = np.full(block.X.shape[1], weight.sum()) if block.O is None else weight @ block.O
-        return held, Totals(np.asarray(weight @ block.X, np.float64), np.asarray(count, np.float64))
+        answers, _, count = block.moments
+        return held, Totals(answers, count)
 
 
 @dataclass(frozen=True)

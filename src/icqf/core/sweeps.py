@@ -74,6 +74,8 @@ def cd_sweeps_each(x: Any, gradient: Any, G: Any, hi: Any, *, sweeps: int, xp: A
 
     `gradient` is G x − p at the given x. Both x and gradient are changed in place.
     """
+    if isinstance(x, np.ndarray) and x.ndim == 2:
+        return _cd_sweeps_each_here(x, gradient, G, hi, sweeps)
     xp = xp or array_namespace(x, gradient, G)
     zero, top = _limits(x, hi, xp)
     k = x.shape[-2]
@@ -85,6 +87,25 @@ def cd_sweeps_each(x: Any, gradient: Any, G: Any, hi: Any, *, sweeps: int, xp: A
             new = xp.minimum(xp.maximum(old - gradient[..., r, :] * step, zero), top)
             gradient += G_r * (new - old)[..., None, :]
             x[..., r, :] = new
+    return x
+
+
+def _cd_sweeps_each_here(x: Any, gradient: Any, G: Any, hi: Any, sweeps: int) -> Any:
+    """The same for one problem in NumPy, without new arrays."""
+    steps = 1 / np.maximum(np.einsum("rrn->rn", G), np.asarray(TINY, dtype=x.dtype))
+    best, change = np.empty(x.shape[1], dtype=x.dtype), np.empty(x.shape, dtype=x.dtype)
+    zero, top = np.zeros((), dtype=x.dtype), np.asarray(math.inf if hi is None else hi, dtype=x.dtype)
+    rows = list(zip(x, gradient, steps, G, strict=True))
+    for _ in range(sweeps):
+        for x_r, gradient_r, step, G_r in rows:
+            np.multiply(gradient_r, step, out=best)
+            np.subtract(x_r, best, out=best)
+            np.maximum(best, zero, out=best)
+            np.minimum(best, top, out=best)
+            np.subtract(best, x_r, out=x_r)
+            np.multiply(G_r, x_r, out=change)
+            np.add(gradient, change, out=gradient)
+            x_r[:] = best
     return x
 
 

@@ -275,7 +275,7 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
         )
     if isinstance(start, WarmStart):
         rows.apply(PlaceSolved(start.loadings, problem.terms, _SCORES))
-        return FastIteration(problem, start.loadings, rows, steady=solver.steady)
+        return FastIteration(problem, start.loadings, rows, looks=True, steady=solver.steady)
     if isinstance(start, NamedStart):
         if solver.name == "fast" and problem.observations.repeats == 1:
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
