@@ -208,6 +208,25 @@ def test_other_items_ranges_directions_and_confounds_are_refused(demo, sites):
         assert said in str(caught.value)
 
 
+def test_sites_may_write_their_codes_as_text_or_as_numbers(demo):
+    first, second = demo.take(np.arange(300)), demo.take(np.arange(300, 600))
+    sex = {
+        name: pd.Series(pd.factorize(each.confounds["sex"], sort=True)[0] + 1, each.confounds.index)
+        for name, each in (("A", first), ("B", second))
+    }
+    as_text = sex["B"].map({1: "01", 2: "02"})
+    found = [
+        pool(
+            {
+                "A": ICQF(K).fit(first.with_confounds(sex["A"].to_frame("sex"))),
+                "B": ICQF(K).fit(second.with_confounds(other.to_frame("sex"))),
+            }
+        ).model
+        for other in (sex["B"], as_text)
+    ]
+    np.testing.assert_allclose(found[0].confound_components_, found[1].confound_components_)
+
+
 def test_weights_learned_from_answers_are_refused(demo):
     halves = {
         name: ICQF(K, item_weight="variance").fit(demo.take(np.arange(at, 600, 2)))

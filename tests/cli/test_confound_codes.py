@@ -147,3 +147,13 @@ def test_files_that_are_no_models(run, files, tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     result = run("score", tmp_path / name, files / "answers.csv")
     assert result.exit_code == 2 and said in result.stderr and "zip" not in result.stderr
+
+
+@pytest.mark.parametrize("at_fit", [{"f": "01", "m": "02"}, {"f": 1, "m": 2}, {"f": "1.0", "m": "2.0"}])
+@pytest.mark.parametrize("later", [{"f": "1", "m": "2"}, {"f": 1.0, "m": 2.0}, {"f": "01", "m": "02"}])
+def test_codes_are_the_same_whatever_their_type(run, fitted, tmp_path, at_fit, later):
+    model, scores = fitted(at_fit)
+    study(later).to_csv(tmp_path / "new.csv", index=False)
+    result = run("score", model, tmp_path / "new.csv")
+    assert result.exit_code == 0 and result.stdout == scores
+    assert "according to the labels" not in result.stderr

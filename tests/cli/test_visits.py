@@ -14,7 +14,8 @@ FIT = ("--n-components", "2", "--beta", "0.1", "--no-report")
 
 def long(column="wave", values=(1, 2, 3), missing=10):
     """Three visits, one below the other; ten participants miss the last."""
-    frames = [table(seed=at).assign(**{column: value}) for at, value in enumerate(values)]
+    sex = table()["sex"]
+    frames = [table(seed=at).assign(sex=sex, **{column: value}) for at, value in enumerate(values)]
     frames[-1] = frames[-1].iloc[missing:]
     return pd.concat(frames, ignore_index=True)
 
@@ -110,7 +111,10 @@ def test_a_column_of_another_name_is_found_by_its_values(run, tmp_path):
 def test_one_doubled_row_is_no_visit(run, tmp_path):
     pd.concat([table(), table().iloc[[4]]]).to_csv(tmp_path / "study.csv", index=False)
     result = run("check", tmp_path / "study.csv", "--missing-codes", "9")
-    assert "the id '005' in column 'record_id' appears in rows 6 and 82. Keep one row per" in result.stdout
+    assert (
+        "the id '005' in column 'record_id' appears in rows 6 and 82. Use one of them with --doubled first"
+        in result.stdout
+    )
     assert "--visit" not in result.stdout
 
 
@@ -144,3 +148,76 @@ def test_from_python(study, tmp_path):
     for visit in (5, ["wave"], [("wave",)], "wave"):
         with pytest.raises(InputError, match="visit must be a column and its value"):
             read_questionnaire(study, codebook=book, visit=visit)
+
+
+# --- doubled rows, and ids that are unique only within studies ----------------------------------------------
+
+
+def test_doubled_rows_are_named_and_the_hint_stays(run, tmp_path):
+    again = long().iloc[[4]].assign(q01="2")
+    pd.concat([long(), again]).to_csv(tmp_path / "study.csv", index=False)
+    said = run("check", tmp_path / "study.csv", "--missing-codes", "9").stdout
+    assert "'wave' holds 1 (81 rows), 2 (80 rows) and 3 (70 rows), and distinguishes visits." in said
+    assert "At one visit, 1 participant has several rows: '005' in rows 6 and 232." in said
+    words = ("check", tmp_path / "study.csv", "--missing-codes", "9", "--visit", "wave=1")
+    said = run(*words).stdout
+    assert "the id '005' in column 'record_id' appears in rows 6 and 232. Use one of them with" in said
+    for how, rows, used in (
+        ("first", 80, "the first was"),
+        ("last", 80, "the last was"),
+        ("leave-out", 79, "none was"),
+    ):
+        done = run(*words, "--doubled", how)
+        assert done.exit_code == 0 and f"of {rows} rows" in done.stdout
+        assert (
+            f"Of the rows of one participant, {used} used: 1 participant has several rows: '005'"
+            in done.stdout
+        )
+    assert run(*words, "--doubled", "mean").exit_code == 2
+
+
+def test_a_choice_among_doubled_rows_loses_no_visit(run, tmp_path):
+    pd.concat([long(), long().iloc[[4]]]).to_csv(tmp_path / "study.csv", index=False)
+    said = run("check", tmp_path / "study.csv", "--missing-codes", "9", "--doubled", "first").stdout
+    assert "Keep one of them, for example with --visit wave=1" in said
+    assert "Of the rows of one participant at one visit, the first was used" in said
+
+
+def test_two_visits_of_many_participants_may_be_doubled(run, tmp_path):
+    pd.concat([table(), table().iloc[:6]]).to_csv(tmp_path / "study.csv", index=False)
+    said = run("check", tmp_path / "study.csv", "--missing-codes", "9").stdout
+    assert "6 participants have several rows: '001' in rows 2 and 82, '002' in rows 3 and 83" in said
+    assert "'005' in rows 6 and 86, and 1 more. Use one of them with --doubled first" in said
+
+
+@pytest.mark.parametrize("column", ["study", "Site", "centre", "batch"])
+def test_a_column_of_studies_is_no_visit_column(run, tmp_path, column):
+    """Two studies that number their participants alike, of different sex."""
+    one, two = (table(seed=at).assign(**{column: name}) for at, name in enumerate(("AGES", "XRAY")))
+    pd.concat([one, two]).to_csv(tmp_path / "study.csv", index=False)
+    words = ("check", tmp_path / "study.csv", "--missing-codes", "9")
+    said = run(*words).stdout
+    assert "--visit" not in said
+    if column == "batch":  # no name of a study, and different people by their sex
+        assert "80 participants have several rows" in said and "--doubled first" in said
+        return
+    assert f"Use both as ids with --id {column} record_id." in said
+    done = run(*words, "--id", column, "record_id")
+    assert done.exit_code == 0 and f" of 160 rows, with the ids in '{column} + record_id'" in done.stdout
+
+
+def test_studies_with_visits(run, tmp_path):
+    one, two = (long().assign(study=name) for name in ("AGES", "XRAY"))
+    pd.concat([one, two]).to_csv(tmp_path / "study.csv", index=False)
+    words = ["check", tmp_path / "study.csv", "--missing-codes", "9"]
+    for step in (("--id", "study", "record_id"), ("--visit", "wave=1")):
+        said = run(*words).stdout
+        assert " ".join(step) in said, said
+        words += step
+    done = run(*words)
+    assert done.exit_code == 0 and " of 160 rows" in done.stdout
+    fitted = run("fit", *words[1:], *FIT, "--out", tmp_path / "results")
+    assert fitted.exit_code == 0, fitted.stderr
+    model = tmp_path / "results" / "model.icqf"
+    scored = run("score", model, tmp_path / "study.csv", "--visit", "wave=1")  # the model knows the ids
+    assert scored.exit_code == 0 and scored.stdout.splitlines()[1].startswith("AGES-001,")

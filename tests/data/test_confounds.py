@@ -295,3 +295,21 @@ def test_no_intercept():
     assert model.confound_names_ == [] and model.confound_loadings_.shape == (6, 0)
     model.fit(answers, confounds={"x": rng.random(30)})
     assert model.confound_names_ == ["x: high", "x: low"]
+
+
+@pytest.mark.parametrize("other", [[1, 2, 1, 2], [1.0, 2.0, 1.0, 2.0], ["01", "02", "01", "02"]])
+def test_categories_that_are_numbers_are_the_same_whatever_their_type(other):
+    texts = Encoder().fit(pd.DataFrame({"gender": ["1", "2", "2", "1"]}))
+    assert texts.names[:2] == Encoder().fit(pd.DataFrame({"gender": [1, 2, 2, 1]})).names[:2]
+    np.testing.assert_array_equal(texts.transform(pd.DataFrame({"gender": other}))[:, 0], [1, 0, 1, 0])
+    mixed = Encoder().fit(pd.DataFrame({"gender": [1, "1", 2, "2"]}, dtype=object))
+    assert mixed.columns[0].categories == (1, 2)
+
+
+def test_codes_that_differ_only_in_zeros_stay_apart():
+    encoder = Encoder().fit(pd.DataFrame({"site": ["1", "01", "2"]}))
+    assert len(encoder.columns[0].categories) == 3
+    design = encoder.transform(pd.DataFrame({"site": ["01", "1", "02"]}))
+    np.testing.assert_array_equal(design[:, :3].argmax(axis=1), [2, 0, 1])
+    with pytest.raises(InputError, match="'001'"):
+        encoder.transform(pd.DataFrame({"site": ["001"]}))

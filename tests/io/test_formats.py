@@ -211,6 +211,8 @@ def test_labels_that_only_contain_such_words_are_answers(text):
 
 def test_of_two_neighbouring_values_both_are_answers():
     assert no_answer_values({0: "Not done", 1: "Done"}) == []
+    assert no_answer_values({1: "Fully available", 2: "Partly available", 3: "Not available"}) == []
+    assert no_answer_values({1: "Agree", 2: "Disagree", 9: "Not available"}) == [9]
     assert no_answer_values({0: "Not done", 1: "Done", 9: "Not done"}) == [9]
     assert no_answer_values({1: "Yes", 9: "Unknown"}) == [9]
 

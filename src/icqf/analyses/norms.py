@@ -24,7 +24,7 @@ from scipy.interpolate import BSpline
 from scipy.linalg import block_diag
 from scipy.special import expit, logit, ndtri
 
-from icqf.data.confounds import ConfoundEncoder, table_of_confounds
+from icqf.data.confounds import ConfoundEncoder, category_key, table_of_confounds
 from icqf.data.disclosure import SMALLEST_CATEGORY, effective_numbers
 from icqf.data.frames import as_pandas, refuse_other_rows
 from icqf.engines.journal import fingerprint
@@ -383,7 +383,7 @@ class _Covariate:
         name = str(values.name)
         (column,) = ConfoundEncoder(smallest_category=1).fit(values.to_frame()).columns
         if column.categories is not None:
-            return cls(name, groups=_merged(name, values.map(_key), weights))
+            return cls(name, groups=_merged(name, values.map(category_key), weights))
         numbers = np.sort(pd.to_numeric(values).to_numpy(dtype=float))
         few = _few(len(numbers))
         low, high = numbers[few - 1], numbers[-few]
@@ -411,9 +411,8 @@ class _Covariate:
             columns = np.where(inside, (numbers - self.low) / (self.high - self.low), 0.5)[:, None]
         else:
             place = {name: at for at, group in enumerate(self.groups) for name in group}
-            at = np.array(
-                [-1 if gap else place.get(_key(value), -1) for value, gap in zip(values, gaps, strict=True)]
-            )
+            keys = [None if gap else category_key(value) for value, gap in zip(values, gaps, strict=True)]
+            at = np.array([-1 if key is None else place.get(key, -1) for key in keys])
             inside = at >= 0
             span = np.array(f"{self.name} is not one of {', '.join(place)}")
             columns = (at[:, None] == np.arange(1, len(self.groups))).astype(float)
@@ -441,7 +440,7 @@ class _Covariate:
         """The range, or the categories with their numbers of participants."""
         if self.groups is None:
             return f"{self.name} {self.low:g} to {self.high:g}"
-        counts = values.map(_key).value_counts()
+        counts = values.map(category_key).value_counts()
         parts = [
             f"{' or '.join(group)} {sum(counts.get(each, 0) for each in group)}" for group in self.groups
         ]
@@ -468,20 +467,6 @@ class _Covariate:
 def _few(n: int) -> int:
     """Participants who lie at or beyond the ends of what norms show."""
     return int(np.clip(n // 50, 3, SMALLEST_CATEGORY))
-
-
-def _key(value: Any) -> str:
-    """A category as text: 1, 1.0 and "1" are the same."""
-    if isinstance(value, str):
-        try:
-            value = float(value)
-        except ValueError:
-            return value.strip()
-    return (
-        f"{value:g}"
-        if isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        else str(value)
-    )
 
 
 def _merged(name: str, values: pd.Series, weights: Array) -> tuple[tuple[str, ...], ...]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from icqf.analyses.short_forms import with_items
 from icqf.core.certificate import inside_range, rounded
-from icqf.data.confounds import ConfoundEncoder
+from icqf.data.confounds import ConfoundEncoder, category_key
 from icqf.data.settings import PENALTIES
 from icqf.errors import InputError, counted, listed
 from icqf.io.model_file import StoredModel
@@ -109,8 +109,11 @@ def _different_confounds(a: ConfoundEncoder, b: ConfoundEncoder) -> tuple[str, s
             "numbers" if each.categories is None else f"the categories {listed(map(str, each.categories))}"
             for each in (theirs[name], ours[name])
         ]
-        mine, other = ours[name].categories, theirs[name].categories
-        if (None if mine is None else {*mine}) != (None if other is None else {*other}):
+        mine, other = (
+            None if each.categories is None else {*map(category_key, each.categories)}
+            for each in (ours[name], theirs[name])
+        )
+        if mine != other:
             return f"{kinds[0]} for the confound {name!r}", kinds[1]
     return None
 
@@ -307,8 +310,10 @@ def _common_encoder(models: Sequence[ICQF], weights: Array) -> ConfoundEncoder:
             column["low"], column["high"] = min(one.low for one in each), max(one.high for one in each)
             column["mean"] = round(float(share @ [one.mean for one in each]), 6)
         else:
-            by_name = [dict(zip(one.categories or (), one.shares, strict=True)) for one in each]
-            known = [float(share @ [one[name] for one in by_name]) for name in column["categories"]]
+            keys = [map(category_key, one.categories or ()) for one in each]
+            by_key = [dict(zip(own, one.shares, strict=True)) for own, one in zip(keys, each, strict=True)]
+            wanted = map(category_key, column["categories"])
+            known = [float(share @ [one[key] for one in by_key]) for key in wanted]
             column["shares"] = [value / sum(known) for value in known]
     return ConfoundEncoder.from_dict(stored)
 
@@ -348,7 +353,8 @@ def _in_common_columns(model: ICQF, encoder: ConfoundEncoder) -> Array:
         values = model.confound_components_[list(places[column.name])]
         site = _column(model, column.name)
         if column.categories is not None:
-            rows += [values[list(site.categories).index(name)] for name in column.categories]
+            keys = [*map(category_key, site.categories)]
+            rows += [values[keys.index(category_key(name))] for name in column.categories]
             continue
         top, bottom = values
         slope = (top - bottom) / (site.high - site.low)
@@ -417,8 +423,15 @@ def _pooled_model(
 
 def _confound_rows(model: ICQF, encoder: ConfoundEncoder) -> list[int]:
     """Positions of the common encoder's columns in the site's own design."""
-    own = list(model.confound_encoder_.names)
-    return [own.index(name) for name in encoder.names]
+    own = model.confound_encoder_
+    places = dict(zip((column.name for column in own.columns), own.partitions, strict=True))
+    rows: list[int] = []
+    for column in encoder.columns:
+        here = _column(model, column.name).categories
+        keys = None if here is None else [*map(category_key, here)]
+        wanted = range(2) if keys is None else [keys.index(category_key(c)) for c in column.categories or ()]
+        rows += [places[column.name][at] for at in wanted]
+    return [*rows, *([len(own.names) - 1] if encoder.intercept else [])]
 
 
 def _result(

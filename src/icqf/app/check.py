@@ -88,9 +88,7 @@ def _write_suggested_codebook(request: PageRequest, run: Run, options: StudyOpti
     """Write the codebook that the answers suggest, and return its path."""
     from icqf.workflow.codebook import guess_codebook
 
-    guess = request.app.worker.do(
-        lambda: guess_codebook(options.answers, dictionary=options.dictionary, visit=options.visit)
-    )
+    guess = request.app.worker.do(lambda: guess_codebook(options.answers, **options.arrangement))
     path = run.folder / DATA / "codebook-suggested.csv"
     write_bytes(path, format_codebook(guess.items, remarks=guess.remarks).encode())
     return path

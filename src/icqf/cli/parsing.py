@@ -87,7 +87,8 @@ class _Choice(click.Choice):
 _GROUPS = {
     "columns": (
         *("codebook", "dictionary", "participants", "id", "confounds", "smallest_category", "groups"),
-        *("items", "subscales", "missing_codes", "visit", "reverse", "config"),
+        *("items", "subscales", "missing_codes", "visit", "doubled", "reverse"),
+        *("header_row", "sheet", "long", "config"),
     ),
     "candidates": ("n_components", "beta", "thorough"),
     "paper": ("loading_beta", "paper"),
@@ -150,7 +151,7 @@ def option_of(name: str, kind: type[Settings] = StudyOptions) -> Callable[[Comma
         more["type"] = FILE
     elif name == "visit":
         more["multiple"] = True
-    elif isinstance(default, tuple):
+    elif isinstance(default, tuple) or declared.joined:
         more |= {"cls": NamesOption if declared.whole else ManyOption, "type": click.UNPROCESSED}
         more |= {} if isinstance(limits, OneOf) or declared.metavar or not limits else {"metavar": "NUMBER"}
     elif isinstance(limits, OneOf):
@@ -239,4 +240,4 @@ def _require_value(option: str | None, found: bool) -> None:
 
 
 def _each(name: str, value: str) -> list[str]:
-    return [f"{name}={part.strip()}" for part in value.split(",") if part.strip()]
+    return [f"{name}={part.strip()}" for part in value.split(",") if part.strip() or not value]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +123,7 @@ class ConfoundEncoder:
 
     def _learn_categories(self, name: str, known: pd.Series, weights: Array) -> _Column:
         _refuse_stray_text(name, known)
-        codes, values = pd.factorize(known.to_numpy(object))
+        codes, values = pd.factorize(known.map(_as_number_if_written_so).to_numpy(object))
         keys = [value.item() if isinstance(value, np.generic) else value for value in values]
         counts = dict(zip(keys, np.bincount(codes).tolist(), strict=True))
         odd = [value for value in counts if not isinstance(value, (str, bool, int, float))]
@@ -237,7 +237,13 @@ class ConfoundEncoder:
 
     def _indicators(self, column: _Column, values: pd.Series, gaps: Array) -> Array:
         categories = list(column.categories or ())
+        if not pd.api.types.is_numeric_dtype(values.dtype):
+            values = values.map(_as_number_if_written_so)
         level = pd.Index(categories, dtype=object).get_indexer(pd.Index(values.to_numpy(object)))
+        for value in dict.fromkeys(values[(level < 0) & ~gaps]):
+            category = matching(value, categories)
+            if category is not None:
+                level[values.eq(value).to_numpy()] = categories.index(category)
         unseen = (level < 0) & ~gaps
         if unseen.any():
             row = int(np.flatnonzero(unseen)[0])
@@ -288,6 +294,34 @@ class ConfoundEncoder:
             for column in stored["columns"]
         )
         return encoder
+
+
+def category_key(value: Any) -> str:
+    """A category as text, in which 1, 1.0, "1" and "01" are the same."""
+    if isinstance(value, str):
+        try:
+            value = float(value) if "_" not in value else value.strip()
+        except ValueError:
+            return value.strip()
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    return f"{value:.15g}" if number else str(value)
+
+
+def matching(value: Any, categories: Iterable[Any]) -> Any:
+    """The category that is the same as a value, whatever its type; None if there is none, or several are."""
+    same = [category for category in categories if category_key(category) == category_key(value)]
+    return same[0] if len(same) == 1 else None
+
+
+def _as_number_if_written_so(value: Any) -> Any:
+    """A text such as "1" or "2.5" as its number; "01" and other texts stay as they are."""
+    if not isinstance(value, str) or category_key(value) != value.strip():
+        return value
+    try:
+        number = float(value)
+    except ValueError:
+        return value
+    return (int(number) if number.is_integer() else number) if np.isfinite(number) else value
 
 
 def _new_numbers(column: _Column, values: pd.Series) -> Array:

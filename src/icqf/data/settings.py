@@ -412,7 +412,8 @@ class Option:
     `kind` limits its value, or each of `many` values (None: that of the models' parameter of this name);
     `take` converts other values, and its error says what is accepted. `usual` describes the default where the
     value does not; `missing` is the message if an option without a default is not given. A `file` is a path;
-    `whole` values may contain commas; an `argument` is typed without its name.
+    `whole` values may contain commas; several words are `joined` to one value; an `argument` is typed without
+    its name.
     """
 
     help: str = ""
@@ -425,6 +426,7 @@ class Option:
     many: bool = False
     file: bool = False
     whole: bool = False
+    joined: bool = False
     argument: bool = False
 
 

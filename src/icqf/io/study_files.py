@@ -7,10 +7,46 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
-from icqf.data.settings import Settings, codes_of, file, one_text, option, texts, visit_pairs
+from icqf.data.settings import (
+    OneOf,
+    Settings,
+    codes_of,
+    file,
+    one_text,
+    option,
+    parts_of,
+    texts,
+    visit_pairs,
+)
 
+ROW_NAMES = "rowname"  # what a first column without a name is called, as in R's tibble
 FILES = ("answers", "codebook", "dictionary", "participants")
+DOUBLED = ("first", "last", "leave-out")
+AND = " + "  # between the columns of a compound id
 _NAMES = ("confounds", "items", "subscales", "reverse")
+
+
+def id_name(value: Any) -> str:
+    """The name of a column of ids, or of several that are joined; an empty text means row names."""
+    parts = [ROW_NAMES if part == "" else one_text(part) for part in parts_of(value)]
+    if not parts:
+        raise ValueError("a name, or several")
+    return AND.join(dict.fromkeys(parts))
+
+
+def long_columns(value: Any) -> tuple[str, ...]:
+    """The names of the columns of items and of answers, or ``("no",)``."""
+    names = texts(value) if value else ()
+    if names and names != ("no",) and len(names) != 2:
+        raise ValueError("the columns of items and of answers, as in item answer, or no")
+    return names
+
+
+def row_number(value: Any) -> int:
+    """The number of a row, counted from 1."""
+    if isinstance(value, bool) or not str(value).strip().isdecimal() or int(value) < 1:
+        raise ValueError("a whole number of at least 1")
+    return int(value)
 
 
 @dataclass(frozen=True)
@@ -28,8 +64,9 @@ class StudyFiles(Settings):
         REDCap data dictionary (CSV) or BIDS sidecar (JSON).
     participants : path, optional
         Table with confounds, groups or weights by participant id, if `answers` lacks them.
-    id : str, optional
-        Column of participant ids. None: a column with a usual name; without one, participants are numbered.
+    id : str or iterable of str, optional
+        Column of participant ids, or several that together are one; an empty text for a first column without
+        a name. None: a column with a usual name; without one, participants are numbered.
     confounds : str or iterable of str
         Columns such as age and sex.
     groups : str, optional
@@ -47,6 +84,15 @@ class StudyFiles(Settings):
         reverses those that run against the others, and a note names them.
     visit : pair or mapping of column to value, optional
         The visit to keep of a file with several rows per participant, such as ``("wave", "1")``.
+    doubled : {"first", "last", "leave-out"}, optional
+        Which of several rows of one participant at one visit to use; None refuses them.
+    long : pair of str, optional
+        Columns of the items and of the answers, if each row is one answer. Empty: recognised by their names;
+        ``("no",)``: no row is one answer.
+    header_row : int, optional
+        Row with the names of the columns, counted from 1, of text and Excel files; None recognises it.
+    sheet : str, optional
+        Name or number of the sheet of a workbook; None: the first that looks like a table.
 
     Examples
     --------
@@ -66,10 +112,12 @@ class StudyFiles(Settings):
     )
     id: str | None = option(
         None,
-        "Column of participant ids.",
-        take=one_text,
+        "Column of participant ids, or several that together are one; '' for a column without a name.",
+        take=id_name,
         metavar="COLUMN",
         usual="recognised by name",
+        joined=True,
+        whole=True,
         label="Participant ids",
     )
     confounds: tuple[str, ...] = option(
@@ -103,10 +151,42 @@ class StudyFiles(Settings):
         metavar="COLUMN=VALUE",
         label="Visit to keep, where a participant has several rows",
     )
+    doubled: str | None = option(
+        None,
+        "Which of several rows of one participant at one visit to use.",
+        kind=OneOf(DOUBLED),
+        usual="none: such rows are refused",
+        label="Doubled rows",
+    )
+    long: tuple[str, ...] = option(
+        (),
+        "Columns of items and of answers, if each row is one answer; no: it is not.",
+        take=long_columns,
+        metavar="COLUMN",
+        usual="recognised by name",
+        label="Columns of items and answers, where each row is one answer",
+    )
+    header_row: int | None = option(
+        None,
+        "Row with the names of the columns, of text and Excel files.",
+        take=row_number,
+        metavar="ROW",
+        usual="recognised",
+        label="Row with the names of the columns",
+    )
+    sheet: str | None = option(
+        None,
+        "Sheet of a workbook, by name or number.",
+        take=lambda value: one_text(str(value)),
+        metavar="SHEET",
+        usual="the first that looks like a table",
+        label="Sheet of the workbook",
+    )
 
     def __post_init__(self) -> None:
         values: dict[str, Any] = {name: _each(getattr(self, name)) for name in (*_NAMES, "missing_codes")}
-        values |= {"visit": visit_pairs(self.visit)}
+        values |= {"visit": visit_pairs(self.visit), "long": long_columns(self.long)}
+        values |= {} if self.id is None else {"id": id_name(self.id)}
         values |= {name: Path(path) for name in FILES if (path := getattr(self, name)) is not None}
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -117,6 +197,19 @@ class StudyFiles(Settings):
         sidecar = None if self.dictionary is not None else sidecar_of(self.answers)
         files = (self.answers, self.codebook, self.dictionary, self.participants, sidecar)
         return tuple(path for path in files if path is not None)
+
+    @property
+    def arrangement(self) -> dict[str, Any]:
+        """The options that say how the table of answers is read, apart from the roles of its columns."""
+        names = ("dictionary", "id", "visit", "doubled", "long", "header_row", "sheet")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def arranged(self) -> bool:
+        """Whether the table must be read whole to be arranged: a chosen header, long rows, doubled rows."""
+        return bool(
+            self.header_row or self.sheet or self.doubled or self.long or (self.id and AND in self.id)
+        )
 
     @property
     def about_participants(self) -> tuple[str, ...]:

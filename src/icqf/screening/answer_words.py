@@ -233,16 +233,25 @@ def means_no_answer(text: object) -> bool:
 def no_answer_values(labels: Mapping[float, str], known: Iterable[float | str] = ()) -> list[float]:
     """Return the values that mean no answer by their labels and lie beyond the answers.
 
-    Two neighbouring values are both answers, whatever their labels: 0 = not done, 1 = done.
+    Two neighbouring values are both answers, whatever their labels: 0 = not done, 1 = done. So is the next
+    value, if it denies another: 3 = not available after 1 = fully available, 2 = partly available.
     """
     codes = set(known)
     silent = {value for value, text in labels.items() if value not in codes and means_no_answer(text)}
     answers = [value for value in labels if value not in codes and value not in silent]
+    beside = {value for value in silent if {value - 1, value + 1} & {*answers}}
+    answers += [value for value in beside if _opposite(labels[value], (labels[each] for each in answers))]
     if not answers:
         return []
     low, high = min(answers), max(answers)
     near = 0 if len(answers) > 1 else 1
     return sorted(value for value in silent if not low - near <= value <= high + near)
+
+
+def _opposite(text: str, others: Iterable[str]) -> bool:
+    """Whether a text denies an answer, as "not available" does beside "partly available"."""
+    word = re.fullmatch(r"(?:no|not|never) (\w+)", plain(text))
+    return word is not None and any(word[1] in plain(other).split() for other in others)
 
 
 def order_of(texts: Iterable[str]) -> Order | None:

@@ -225,6 +225,11 @@ _OF_CONFOUNDS = (
     *("confound-gaps", "constant-confound", "many-categories", "missing-confound", "small-category"),
     *("lone-confound", "confound-categories", "stray-text", "id-confound"),
 )
+_DOUBLED = {
+    "first": "Use the first of the doubled rows",
+    "last": "Use the last",
+    "leave-out": "Use none of them",
+}
 _MOST_VISITS = 6  # offered as remedies
 
 
@@ -272,6 +277,10 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
         for visit in fields.get("visits", ())[:_MOST_VISITS]:
             shown = " and ".join(f"{column} {value or 'empty'}" for column, value in visit)
             offered.append(Remedy(f"Keep the visit with {shown}", {"visit": visit}))
+        if ids := fields.get("ids"):
+            offered.append(Remedy(f"Use {' and '.join(ids)} together as ids", {"id": ids}))
+    if finding.code in ("duplicate-id", "doubled-rows") and not offered:
+        offered += [Remedy(label, {"doubled": choice}) for choice, label in _DOUBLED.items()]
     if finding.code == "dictionary" and options.codebook is not None and options.dictionary is None:
         changes = {"dictionary": options.codebook, "codebook": None}
         offered.append(Remedy("Read it as a REDCap dictionary", changes))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from icqf.data.direction import MOST_ITEMS, find_reversed, remark_on, remarks_on_ends
-from icqf.data.settings import Visit
 from icqf.errors import InputError, listed
 from icqf.io.codebook import SuggestedCodebook, suggest_codebook
 from icqf.io.readers.questionnaires import StudyTable, study_table
@@ -16,14 +16,10 @@ from icqf.io.study_files import StudyFiles
 
 
 def guess_codebook(
-    answers: str | os.PathLike[str],
-    *,
-    dictionary: str | os.PathLike[str] | None = None,
-    visit: Visit = None,
-    directions: bool = False,
+    answers: str | os.PathLike[str], *, directions: bool = False, **roles: Any
 ) -> SuggestedCodebook:
-    """Guess a codebook for a file, to be confirmed by the user."""
-    table = study_table(answers, dictionary=dictionary, visit=visit).table
+    """Guess a codebook for a file, to be confirmed by the user; `roles` are those of `icqf.io.StudyFiles`."""
+    table = study_table(answers, **roles).table
     guess = suggest_codebook(table)
     return suggest_directions(table, guess) if directions else guess
 

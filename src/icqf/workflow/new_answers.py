@@ -22,10 +22,10 @@ from icqf.io.model_file import StoredModel, damage_refused, read_any_model
 from icqf.io.readers.confound_columns import as_the_model_knows
 from icqf.io.readers.files import with_id
 from icqf.io.readers.platforms import may_be_export
-from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK, StudyTable, read_files
+from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK, StudyTable, arranged, read_files
 from icqf.io.readers.streams import Batch, Stream, WholeStream, hashed_ids, open_stream, repeated_id
 from icqf.io.readers.table import Table, join_notes, largest_file, names_of_ids, require_column
-from icqf.io.readers.visit_columns import rows_of_visit, without_visit
+from icqf.io.readers.visit_columns import rows_of_visit, without_doubled, without_visit
 from icqf.io.study_files import StudyFiles, sidecar_of
 from icqf.models.icqf import ICQF
 from icqf.models.longitudinal import KIND as LONGITUDINAL
@@ -173,6 +173,7 @@ class ModelReader:
         """Return the answers of a table, which may be a part of the file."""
         known, names = self.model.codebook_, [item.name for item in self.items]
         id = self.files.id or (known.id if known.id in table.frame.columns else table.id)
+        table = without_doubled(table, id, self.files.doubled)
         self.require_columns(table)
         for name in self.extra:
             require_column(table, name, "a group")
@@ -362,13 +363,16 @@ def in_batches(reader: ModelReader, *, batch_rows: int) -> ModelledBatches | Tab
     whole.
     """
     files = reader.files
-    if files.dictionary is not None or files.participants is not None or sidecar_of(files.answers):
+    whole = files.dictionary is not None or files.participants is not None or files.arranged
+    if whole or sidecar_of(files.answers):
         return None
     texts = [name for name in (files.id, reader.model.codebook_.id) if name]
     stream = open_stream(files.answers, batch_rows=batch_rows, text=texts)
     if isinstance(stream, WholeStream):
-        return stream.table
-    return None if may_be_export(stream.names) else ModelledBatches(reader, stream)
+        return arranged(stream.table, files, texts)
+    if may_be_export(stream.names) or not {*stream.names} & {item.name for item in reader.items}:
+        return None  # with one row per answer, items are no columns
+    return ModelledBatches(reader, stream)
 
 
 # --- a battery --------------------------------------------------------------------------------------------

@@ -65,9 +65,10 @@ def _files_of_fit(options: NormsOptions) -> StudyFiles:
             code="no-answers",
             remedy=Advice("Name the table of answers after the results folder."),
         )
-    names = ("answers", "codebook", "dictionary", "participants", "id", "missing_codes", "visit", "weights")
+    names = ("answers", "codebook", "participants", "missing_codes", "weights")
     own = {name: getattr(fitted, name) for name in names}
-    return StudyFiles(**own | {name: value for name, value in options.roles.items() if value})
+    given = {name: value for name, value in options.roles.items() if value}
+    return StudyFiles(**own | fitted.arrangement | given)
 
 
 def numbers_where_possible(columns: pd.DataFrame) -> pd.DataFrame:

@@ -474,6 +474,10 @@ class ModelledOptions(Settings):
         label="Further values that mean no answer",
     )
     visit: tuple[tuple[str, str], ...] = like(StudyFiles, "visit")
+    doubled: str | None = like(StudyFiles, "doubled")
+    header_row: int | None = like(StudyFiles, "header_row")
+    sheet: str | None = like(StudyFiles, "sheet")
+    long: tuple[str, ...] = like(StudyFiles, "long")
 
     @property
     def files(self) -> StudyFiles:
@@ -583,13 +587,17 @@ class NormsOptions(Settings):
     id: str | None = like(ModelledOptions, "id")
     missing_codes: tuple[float | str, ...] = like(ModelledOptions, "missing_codes")
     visit: tuple[tuple[str, str], ...] = like(StudyFiles, "visit")
+    doubled: str | None = like(StudyFiles, "doubled")
+    header_row: int | None = like(StudyFiles, "header_row")
+    sheet: str | None = like(StudyFiles, "sheet")
+    long: tuple[str, ...] = like(StudyFiles, "long")
     weights: str | None = like(StudyFiles, "weights", usual="those of the fit")
 
     @property
     def roles(self) -> dict[str, Any]:
         """Files and columns that were given, other than the answers."""
-        names = ("codebook", "dictionary", "participants", "id", "missing_codes", "visit", "weights")
-        return {name: getattr(self, name) for name in names}
+        own = vars(self)
+        return {name: own[name] for name in options_in(StudyFiles) if name in own and name != "answers"}
 
     @property
     def files(self) -> StudyFiles:

@@ -18,8 +18,8 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.engines.parallel import Progress
 from icqf.errors import Advice, InputError, and_more, did_you_mean, listed
 from icqf.io.atomic import write_bytes
-from icqf.io.readers.questionnaires import id_texts, read_answers
-from icqf.io.readers.table import join_notes
+from icqf.io.readers.questionnaires import read_answers
+from icqf.io.readers.table import id_texts, join_notes
 from icqf.io.readers.visit_columns import visit_columns, visits_in
 from icqf.models.icqf import ICQF
 from icqf.report.document import FORMATS, Document

@@ -102,6 +102,8 @@ _CELL_BYTES = 2  # of a cell and its separator in delimited text
 
 def stream_of(options: StudyFiles) -> Stream | None:
     """Open a large file of answers as a stream; None if it is to be read whole."""
+    if options.arranged:
+        return None
     path = options.answers
     texts = [name for name in (options.id, options.groups) if name]
     if path.is_dir() or (path.is_file() and path.suffix.lower() in (*PARQUET, *ARROW)):

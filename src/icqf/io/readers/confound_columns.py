@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from icqf.data.confounds import category_key, matching
 from icqf.data.questionnaire import Item, number
 from icqf.errors import Advice, InputError, counted, listed
 from icqf.io.codebook import merged
@@ -130,7 +131,7 @@ def _translated(
             other = _category(value, categories, labels, numbers)
         if other is None:
             unknown.append(value)
-        elif not (_same(other, value) or (isinstance(value, str) and plain(value) == plain(other))):
+        elif category_key(other) != category_key(value) and plain(number(value)) != plain(number(other)):
             changes[str(value)] = f"{number(value)} is {number(other)}"
         translations[value] = other
     if unknown and categories is not None:
@@ -154,7 +155,7 @@ def _category(
                 return category
             if isinstance(other, str) and isinstance(category, str) and plain(other) == plain(category):
                 return category
-    return None
+    return matching(value, categories)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -7,6 +7,7 @@ import csv
 import io
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.errors import InputError
-from icqf.io.readers.platforms import header_notes, with_wordings, without_further_headers
-from icqf.io.readers.table import Table, check_header, recognised_id, refuse_second_header, without_unnamed
+from icqf.errors import InputError, shortened
+from icqf.io.readers.header import ROW_NAMES_NOTE, ROWS, Header, find_header
+from icqf.io.readers.platforms import with_wordings
+from icqf.io.readers.table import (
+    Table,
+    check_header,
+    recognised_id,
+    refuse_second_header,
+    with_row_names,
+    without_unnamed,
+)
 
 DELIMITERS = ",;\t|"
 SAMPLE = 2**20  # bytes from which the layout is determined
@@ -27,24 +36,46 @@ FOREIGN = {
     b"PK\x03\x04": "an Excel workbook (.xlsx)",
     b"$FL": "an SPSS file (.sav)",
     b"PAR1": "a Parquet file (.parquet)",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook or Word document (.xls, .doc)",
+    b"%PDF": "a PDF document",
+    b"{\\rtf": "a formatted text, such as a letter (.rtf)",
+    b"<!doctype html": "a web page",
+    b"<html": "a web page",
 }
+_NO_TABLE = "Save the table of answers by itself, one row per participant, as .csv or .xlsx."
+_OTHERWISE = dict.fromkeys(
+    (
+        *("a PDF document", "a formatted text, such as a letter (.rtf)", "a web page"),
+        "a Word document (.docx)",
+    ),
+    _NO_TABLE,
+)
+_FEWEST_EVEN = 0.6  # of the lines of a table have the same number of cells
+_FEWEST_LINES, _FEW_CELLS = 4, 5
+_WORDY = 3  # words per line, by which a letter is told from a damaged table
 BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
-def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = False) -> Table:
+def read_delimited(
+    path: Path, *, text: Iterable[str] = (), literal: bool = False, header_row: int | None = None
+) -> Table:
     """Read a delimited text file; columns in `text` and recognised id columns stay text.
 
-    In a `literal` reading only empty cells are missing; otherwise also NA, NULL and so on.
+    In a `literal` reading, the first row is the header and only empty cells are missing; otherwise also NA,
+    NULL and so on. `header_row` is a header that was chosen, counted from 1.
     """
     data, encoding = _as_utf8(path.read_bytes(), path.name)
     sample = data[:SAMPLE].decode("utf-8", errors="ignore")
-    layout = layout_of(sample, path.name, text=text, literal=literal)
+    layout = layout_of(sample, path.name, text=text, literal=literal, header_row=header_row)
     delimiter, header = layout.delimiter, list(layout.header)
+    above = 0  # lines of the file that are not in the data
+    if layout.start:
+        data = (delimiter * (len(header) - 1) + "\n").encode() + data[layout.start :]
+        above = layout.line - 2
     lines = None
     if not is_even(data, delimiter, len(header)):
         lines, widths = records(data, delimiter)
-        _refuse_ragged(data, delimiter, lines, widths, len(header), path.name)
-    data, texts, extra = (data, [], 0) if literal else without_further_headers(data, sample, delimiter)
+        _refuse_ragged(data, delimiter, lines, widths, len(header), path.name, above)
     try:
         frame = parse(data, layout.options)
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -52,21 +83,34 @@ def read_delimited(path: Path, *, text: Iterable[str] = (), literal: bool = Fals
     except pd.errors.ParserWarning:
         raise InputError(
             f"{path.name}: the first row of answers has more cells than the header's {len(header)} columns; "
-            "name all columns in row 1, or remove the extra cells."
+            "name all columns in the header, or remove the extra cells."
         ) from None
     except MemoryError:
         raise InputError(f"{path.name}: the file is too large for this machine's memory.") from None
     if frame.empty:
         raise InputError(f"{path.name}: there is a header in row 1, but there are no answers below it.")
-    rows = np.arange(2 + extra, len(frame) + 2 + extra)
-    if lines is not None and len(lines) == len(frame) + 1 + extra:
-        rows = lines[1 + extra :]
-    frame, notes = without_unnamed(frame, header, path.name)
+    rows = np.arange(2 + above, len(frame) + 2 + above)
+    if lines is not None and len(lines) == len(frame) + 1:
+        rows = lines[1:] + above
+    frame, notes = without_unnamed(frame, header)
     refuse_second_header(frame, rows, path.name)
     if encoding != "utf-8":
         notes = (f"The text was read as {encoding}.", *notes)
-    table = Table(frame, path.name, rows, id=layout.id, notes=(*notes, *header_notes(extra)))
-    return with_wordings(table, header, texts)
+    table = Table(frame, path.name, rows, id=layout.id, notes=(*layout.notes, *notes))
+    return with_wordings(table, header, layout.wordings)
+
+
+def first_rows(path: Path) -> list[list[str]]:
+    """Return the first rows of a text; lines without a delimiter have one cell."""
+    with path.open("rb") as file:
+        start = file.read(SAMPLE)
+        rest = file.read(1)
+    data, _ = _as_utf8(start[: start.rfind(b"\n") + 1] if rest else start, path.name)
+    sample = data.decode("utf-8", errors="ignore")
+    try:
+        return rows_of(sample, find_delimiter(sample, path.name))[0]
+    except InputError:
+        return [[line.strip()] for line in sample.splitlines()[:ROWS]]
 
 
 @dataclass(frozen=True)
@@ -77,15 +121,41 @@ class TextLayout:
     header: tuple[str, ...]  # stripped
     id: str | None  # the column of ids, by name
     options: Mapping[str, Any]  # of `pandas.read_csv`
+    start: int = 0  # where the answers begin in bytes, if more than a header in the first row precedes them
+    line: int = 2  # and in which line, counted from 1
+    wordings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def layout_of(sample: str, source: str, *, text: Iterable[str] = (), literal: bool = False) -> TextLayout:
+def layout_of(
+    sample: str,
+    source: str,
+    *,
+    text: Iterable[str] = (),
+    literal: bool = False,
+    header_row: int | None = None,
+) -> TextLayout:
     """Return the layout of a text from its beginning; refuse one without a usable header."""
     if not sample.strip():
         raise InputError(f"{source}: the file is empty.")
     delimiter = find_delimiter(sample, source)
-    header = [name.strip() for name in next(csv.reader(_skip_blank(sample), delimiter=delimiter))]
-    check_header(header, source)
+    rows, ends = rows_of(sample, delimiter)
+    if literal:
+        at = next(at for at, cells in enumerate(rows) if any(cells))
+        found = Header(at, at, tuple(rows[at]))
+    else:
+        found = find_header(rows, source, row=header_row)
+    header, notes = list(found.names), list(found.notes)
+    start = 0 if found.alone else ends[found.last]
+    below = [cells for cells in rows[found.last + 1 :] if cells]
+    if not literal and len(below) > 1 and all(len(cells) == len(header) + 1 for cells in below):
+        header = ["", *header] if any(cells[-1] for cells in below) else [*header, ""]
+        start = ends[found.last]
+    line = 1 + next((at for at, end in enumerate(ends) if end > start), len(ends)) if start else 2
+    if not literal and not header[0] and any(cells[0] for cells in below):
+        header = with_row_names(header)
+        notes.append(ROW_NAMES_NOTE.format(header[0]))
+    check_header(header, source, found.row + 1)
     identity = recognised_id(header)
     wanted = {*text, *([identity] if identity else [])}
     options: dict[str, Any] = {
@@ -98,7 +168,38 @@ def layout_of(sample: str, source: str, *, text: Iterable[str] = (), literal: bo
         "keep_default_na": not literal,
         "decimal": "," if delimiter == ";" and _decimal_comma(sample) else ".",
     }
-    return TextLayout(delimiter, tuple(header), identity, options)
+    return TextLayout(
+        delimiter,
+        tuple(header),
+        identity,
+        options,
+        len(sample[:start].encode()),
+        line,
+        found.wordings,
+        tuple(notes),
+    )
+
+
+def rows_of(sample: str, delimiter: str) -> tuple[list[list[str]], list[int]]:
+    """Return the first rows of a text by line, and where in the text each ends.
+
+    Blank lines, and further lines of a row that has several, are empty rows.
+    """
+    stream = io.StringIO(sample, newline="")
+    reader = csv.reader(stream, delimiter=delimiter)
+    rows: list[list[str]] = []
+    ends: list[int] = []
+    try:
+        for cells in reader:
+            rows += [[cell.strip() for cell in cells], *([] for _ in range(reader.line_num - len(rows) - 1))]
+            ends += [stream.tell()] * (len(rows) - len(ends))
+            if len(rows) >= ROWS:
+                break
+    except csv.Error:  # an endless cell
+        pass
+    if not rows:
+        return [[]], [len(sample)]
+    return rows, ends
 
 
 def parse(data: bytes, options: Mapping[str, Any]) -> pd.DataFrame:
@@ -117,16 +218,29 @@ def find_delimiter(sample: str, source: str = "") -> str:
     lines = _skip_blank(sample)[:60]
     if len(lines) > 1 and not sample.endswith("\n"):
         lines = lines[:-1]
-    best, best_score = "", (0.0, 0)
+    best, best_score = "", (0.0, False, 0)
     for delimiter in DELIMITERS:
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
         except csv.Error:
             continue
-        width = widths[0] if widths else 1
-        score = (sum(w == width for w in widths) / max(len(widths), 1), width)
-        if width > 1 and score > best_score:
-            best, best_score = delimiter, score
+        several = Counter(width for width in widths if width > 1)
+        if several:
+            width, times = several.most_common(1)[0]
+            score = (times / len(widths), widths[0] == width, width)
+            if score > best_score:
+                best, best_score = delimiter, score
+    if not best and _by_spaces(lines):
+        return " "
+    words = sum(len(line.split()) for line in lines)
+    uneven = best_score[0] < _FEWEST_EVEN and best_score[2] <= _FEW_CELLS and len(lines) >= _FEWEST_LINES
+    if uneven and words > _WORDY * len(lines):
+        raise InputError(
+            f"{source}: this looks like running text, such as a letter, not like a table: it begins with "
+            f"{shortened(lines[0].strip(), 40)!r}, and its lines do not have the same number of cells.",
+            code="no-table",
+            remedy=_NO_TABLE,
+        )
     if not best:
         raise InputError(
             f"{source}: row 1 has only one column, {lines[0].strip()[:40]!r}. Save the file with columns "
@@ -135,10 +249,28 @@ def find_delimiter(sample: str, source: str = "") -> str:
     return best
 
 
+def _by_spaces(lines: list[str]) -> bool:
+    """Whether single spaces separate numbers, as R's write.table writes them; its header may lack a name."""
+    rows = list(csv.reader(lines, delimiter=" "))
+    widths = {len(row) for row in rows[1:]}
+    cells = [cell for row in rows[1:] for cell in row[1:]]
+    numbers = sum(bool(re.fullmatch(r"-?\d+(\.\d+)?|NA", cell)) for cell in cells)
+    return (
+        len(rows) > 2
+        and len(widths) == 1
+        and widths <= {len(rows[0]), len(rows[0]) + 1}
+        and (max(widths) > 2 and 2 * numbers > len(cells))
+    )
+
+
 def _as_utf8(data: bytes, source: str) -> tuple[bytes, str]:
     for start, what in FOREIGN.items():
-        if data.startswith(start):
-            raise InputError(f"{source}: this is {what}, not a text file. Correct its extension.")
+        if data[:64].lstrip().lower().startswith(start.lower()):
+            if b"word/document.xml" in data:
+                what = "a Word document (.docx)"
+            raise InputError(
+                f"{source}: this is {what}, not a text file. {_OTHERWISE.get(what, 'Correct its extension.')}"
+            )
     for bom, encoding in BOMS:
         if data.startswith(bom):
             try:
@@ -188,19 +320,26 @@ def _single_byte(data: bytes, source: str) -> str:
 
 
 def _refuse_ragged(
-    data: bytes, delimiter: str, lines: np.ndarray, widths: np.ndarray, width: int, source: str
+    data: bytes,
+    delimiter: str,
+    lines: np.ndarray,
+    widths: np.ndarray,
+    width: int,
+    source: str,
+    above: int = 0,
 ) -> None:
+    """Refuse rows with more or fewer cells than the header; `above` are lines of the file before the data."""
     odd = np.flatnonzero(widths != width)
     if not odd.size:
         return
-    row, n_cells = int(lines[odd[0]]), int(widths[odd[0]])
+    row, n_cells = int(lines[odd[0]]) + above, int(widths[odd[0]])
     if b'"' in data:
         # A stray quotation mark inside a cell misleads the quick count, so the csv module decides.
         first = _first_ragged(data.decode("utf-8"), delimiter, width)
         if first is None:
             return
-        row, n_cells, last = first
-        if last > row and last >= int(lines[-1]):
+        row, n_cells, last = first[0] + above, first[1], first[2] + above
+        if last > row and last >= int(lines[-1]) + above:
             raise InputError(f"{source}: a quotation mark in row {row} is never closed.")
     raise InputError(
         f"{source}: row {row} has {n_cells} cells, but the header has {width} columns. Correct the row; a "

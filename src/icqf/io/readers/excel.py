@@ -16,8 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.errors import InputError, counted, listed
-from icqf.io.readers.platforms import further_headers, header_notes, question_texts, with_wordings
+from icqf.data.settings import parameter_error
+from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.io.readers.header import ROW_NAMES_NOTE, ROWS, Header, find_header
+from icqf.io.readers.platforms import with_wordings
 from icqf.io.readers.table import (
     Table,
     check_header,
@@ -26,8 +28,10 @@ from icqf.io.readers.table import (
     recognised_id,
     refuse_second_header,
     require_package,
+    with_row_names,
     without_unnamed,
 )
+from icqf.screening.missing_codes import number
 
 CODEBOOK = "codebook"
 Array = NDArray[Any]
@@ -64,51 +68,98 @@ for name in book.sheet_names:
 """
 
 
-def read_excel(path: Path, *, codebook: bool = False) -> Table:
-    """Read the first sheet that is not empty.
+def read_excel(
+    path: Path, *, codebook: bool = False, sheet: str | None = None, header_row: int | None = None
+) -> Table:
+    """Read a sheet, by default the first that looks like a table, or else the first that is not empty.
 
-    A sheet called "codebook" comes last, or first for a `codebook`, in which only empty cells are missing, as
-    a name may be "NA".
+    A sheet called "codebook" comes last, or first for a `codebook`, whose header is its first row and in
+    which only empty cells are missing, as a name may be "NA". `header_row` is a header that was chosen,
+    counted from 1.
     """
-    require_package("python_calamine", "python-calamine", path)
-    guarded(lambda: refuse_far_cells(path), path, "an Excel workbook")
-
-    def load() -> tuple[pd.DataFrame, list[str]]:
-        with pd.ExcelFile(path, engine="calamine") as book:
-            names = [str(name) for name in book.sheet_names]
-            names.sort(key=lambda name: (name.strip().lower() == CODEBOOK) != codebook)
-            options: dict[str, Any] = {"keep_default_na": False, "na_values": [""]} if codebook else {}
-            sheets = ((name, pd.read_excel(book, sheet_name=name, header=None, **options)) for name in names)
-            first = next(((name, cells) for name, cells in sheets if len(cells)), None)
-            return (
-                (pd.DataFrame(), names)
-                if first is None
-                else (first[1], [first[0], *(n for n in names if n != first[0])])
-            )
-
-    raw, names = guarded(load, path, "an Excel workbook")
+    raw, name, others = _sheet(path, sheet, codebook)
     if raw.empty:
         raise InputError(f"{path.name}: the workbook is empty.")
-    header = ["" if pd.isna(cell) else str(cell).strip() for cell in raw.iloc[0]]
-    check_header(header, path.name)
-    below = raw.iloc[1:3].fillna("").astype(str).to_numpy().tolist()
-    extra = 0 if codebook else further_headers(header, below)
-    body = raw.iloc[1 + extra :].reset_index(drop=True)
+    if codebook:
+        found = Header(0, 0, tuple(_texts(raw.iloc[:1])[0]))
+    else:
+        found = find_header(_texts(raw.iloc[:ROWS]), path.name, row=header_row)
+    body = raw.iloc[found.last + 1 :].reset_index(drop=True)
     body = body.apply(lambda column: column.infer_objects())
-    frame, notes = without_unnamed(body, header, path.name)
-    if len(names) > 1:
-        notes += (f"Sheet {names[0]!r} was read; the workbook also has {listed(names[1:])}.",)
+    header, notes = list(found.names), list(found.notes)
+    header += [""] * (body.shape[1] - len(header))
+    if not codebook and not header[0] and body.iloc[:, 0].notna().any():
+        header = with_row_names(header)
+        notes.append(ROW_NAMES_NOTE.format(header[0]))
+    check_header(header, path.name, found.row + 1)
+    frame, unnamed = without_unnamed(body, header)
+    notes += unnamed
+    if others:
+        notes.append(f"Sheet {name!r} was read; the workbook also has {listed(others)}.")
     errors = guarded(lambda: _error_cells(path), path, "an Excel workbook")
     if errors:
-        notes += (
+        notes.append(
             f"{counted(errors, 'cell')} of the workbook with a formula error, such as #DIV/0!, "
-            f"{'was' if errors == 1 else 'were'} read as missing.",
+            f"{'was' if errors == 1 else 'were'} read as missing."
         )
-    rows = np.arange(2 + extra, len(frame) + 2 + extra)
+    rows = np.arange(found.last + 2, len(frame) + found.last + 2)
     refuse_second_header(frame, rows, path.name)
-    notes += header_notes(extra)
-    table = Table(frame, path.name, rows, id=recognised_id(frame.columns), notes=notes)
-    return with_wordings(table, header, question_texts(raw.iloc[1 : 1 + extra]))
+    table = Table(frame, path.name, rows, id=recognised_id(frame.columns), notes=tuple(notes))
+    return with_wordings(table, header, found.wordings)
+
+
+def first_rows(path: Path, *, sheet: str | None = None) -> tuple[list[list[str]], str, tuple[str, ...]]:
+    """Return the first rows of a sheet as texts, its name, and the names of the other sheets."""
+    raw, name, others = _sheet(path, sheet, False)
+    return _texts(raw.iloc[:ROWS]), name, tuple(others)
+
+
+def _sheet(path: Path, sheet: str | None, codebook: bool) -> tuple[pd.DataFrame, str, list[str]]:
+    """Return the cells of a sheet, its name, and the names of the other sheets."""
+    require_package("python_calamine", "python-calamine", path)
+    guarded(lambda: refuse_far_cells(path), path, "an Excel workbook")
+    options: dict[str, Any] = {"keep_default_na": False, "na_values": [""]} if codebook else {}
+
+    def load() -> tuple[pd.DataFrame, str, list[str]]:
+        with pd.ExcelFile(path, engine="calamine") as book:
+            names = [str(name) for name in book.sheet_names]
+            wanted = names if sheet is None else [_named_sheet(names, sheet, path.name)]
+            wanted = sorted(wanted, key=lambda name: (name.strip().lower() == CODEBOOK) != codebook)
+            first: tuple[pd.DataFrame, str] | None = None
+            for name in wanted:
+                cells = pd.read_excel(book, sheet_name=name, header=None, **options)
+                is_book = name.strip().lower() == CODEBOOK
+                if len(cells) and (codebook or (_like_table(cells) and not (first and is_book))):
+                    first = cells, name
+                    break
+                first = first or ((cells, name) if len(cells) else None)
+            cells, name = first or (pd.DataFrame(), "")
+            return cells, name, [other for other in names if other != name]
+
+    return guarded(load, path, "an Excel workbook")
+
+
+def _named_sheet(names: list[str], sheet: str, source: str) -> str:
+    """The sheet with a name, whatever its case, or a number."""
+    exact = [name for name in names if name == sheet] or [
+        name for name in names if name.strip().lower() == sheet.strip().lower()
+    ]
+    if exact:
+        return exact[0]
+    if sheet.strip().isdecimal() and 1 <= int(sheet) <= len(names):
+        return names[int(sheet) - 1]
+    known = f"{source} has {listed(names, most=12)}"
+    raise parameter_error("sheet", f" is {sheet!r}, but {known}.{did_you_mean(sheet, names)}", sheets=names)
+
+
+def _like_table(cells: pd.DataFrame) -> bool:
+    """Whether a sheet has several rows with several cells, unlike a cover page."""
+    filled = cells.iloc[:ROWS].notna().sum(axis=1)
+    return bool((filled > 2).sum() > 2)
+
+
+def _texts(cells: pd.DataFrame) -> list[list[str]]:
+    return [["" if pd.isna(cell) else number(cell).strip() for cell in row] for row in cells.to_numpy()]
 
 
 def _error_cells(path: Path) -> int:

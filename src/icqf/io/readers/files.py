@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
+from icqf.data.settings import parameter_error
 from icqf.errors import InputError
-from icqf.io.formats import READERS, TEXT
+from icqf.io.formats import EXCEL, READERS, TEXT
+from icqf.io.readers import delimited, excel
+from icqf.io.readers.header import find_header
 from icqf.io.readers.platforms import apply_sidecar, recognised_export
 from icqf.io.readers.redcap import apply_dictionary
 from icqf.io.readers.table import (
@@ -33,6 +36,8 @@ def read_table(
     *,
     dictionary: str | os.PathLike[str] | None = None,
     text: Iterable[str] = (),
+    header_row: int | None = None,
+    sheet: str | None = None,
 ) -> Table:
     """Read one file of answers; the format follows from the extension.
 
@@ -46,6 +51,10 @@ def read_table(
         ``.tsv`` is used automatically.
     text : iterable of str
         Columns to read as text, so that ``007`` stays ``007``; recognised id columns always are.
+    header_row : int, optional
+        The row with the names of the columns, counted from 1, of text and Excel files; recognised if None.
+    sheet : str, optional
+        Name or number of the sheet of a workbook. None: the first that looks like a table.
 
     Returns
     -------
@@ -67,13 +76,48 @@ def read_table(
             f"{', '.join(READERS)}."
         )
     read = READERS.load(suffix)
+    for name, given, kinds in (("header_row", header_row, (*TEXT, *EXCEL)), ("sheet", sheet, EXCEL)):
+        if given is not None and suffix not in kinds:
+            what = "workbooks" if name == "sheet" else "text files and workbooks"
+            raise parameter_error(name, f" applies to {what}, not to {path.name}; leave it out.")
     if suffix in TEXT:
-        table = read(path, text=text)
+        table = read(path, text=text, header_row=header_row)
+    elif suffix in EXCEL:
+        table = read(path, sheet=sheet, header_row=header_row)
     elif suffix in READERS.own:
         table = read(path)
     else:
         table = _from_outside(path, read)
     return with_id(_described(recognised_export(table), path, dictionary))
+
+
+@dataclass(frozen=True)
+class FirstRows:
+    """The first rows of a text file or a sheet, as they are, to choose the header among them."""
+
+    rows: tuple[tuple[str, ...], ...]
+    header_row: int | None  # the recognised one, counted from 1
+    sheet: str = ""
+    other_sheets: tuple[str, ...] = ()
+
+
+def first_rows(path: str | os.PathLike[str], *, sheet: str | None = None, n: int = 10) -> FirstRows | None:
+    """Return the first rows of a text file or workbook; None for other formats."""
+    path = Path(path)
+    require_file(path)
+    name: str = ""
+    others: tuple[str, ...] = ()
+    if path.suffix.lower() in TEXT:
+        rows = delimited.first_rows(path)
+    elif path.suffix.lower() in EXCEL:
+        rows, name, others = excel.first_rows(path, sheet=sheet)
+    else:
+        return None
+    try:
+        header = find_header(rows, path.name).row + 1
+    except InputError:
+        header = None
+    return FirstRows(tuple(map(tuple, rows[:n])), header, name, others)
 
 
 def read_parquet(path: Path) -> Table:

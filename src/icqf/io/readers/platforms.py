@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -60,32 +57,11 @@ def further_headers(header: Sequence[str], below: Sequence[Sequence[str]]) -> in
     return int(bool(titles) and all(title == cell for title, cell in titles))
 
 
-def without_further_headers(data: bytes, sample: str, delimiter: str) -> tuple[bytes, list[str], int]:
-    """Return delimited text without further header rows, their question texts, and their number."""
-    if not any(mark in sample for mark in ("ImportId", *QUALTRICS)):
-        return data, [], 0
-    stream = io.StringIO(sample, newline="")
-    rows, ends = [], []
-    for cells in islice((row for row in csv.reader(stream, delimiter=delimiter) if row), 3):
-        rows.append([cell.strip() for cell in cells])
-        ends.append(stream.tell())
-    extra = further_headers(rows[0], rows[1:])
-    if not extra:
-        return data, [], 0
-    head, body = (len(sample[: ends[at]].encode()) for at in (0, extra))
-    return data[:head] + data[body:], _texts(rows[1 : 1 + extra]), extra
-
-
-def _texts(rows: Sequence[Sequence[str]]) -> list[str]:
+def question_texts(rows: Sequence[Sequence[str]]) -> list[str]:
     """The question texts in further header rows, each on one line; none if there are only ids."""
     if not rows or any(_IMPORT.match(cell) for cell in rows[0]):
         return []
     return [" ".join(re.sub(r"<[^>]+>", " ", cell).split()) for cell in rows[0]]
-
-
-def question_texts(rows: pd.DataFrame) -> list[str]:
-    """The question texts in further header rows of a sheet."""
-    return _texts([["" if pd.isna(cell) else str(cell) for cell in row] for row in rows.to_numpy()])
 
 
 def header_notes(extra: int) -> tuple[str, ...]:

@@ -28,18 +28,20 @@ from icqf.io.readers.cells import (
 )
 from icqf.io.readers.confound_columns import confounds_of
 from icqf.io.readers.files import read_table
+from icqf.io.readers.long_tables import widened
 from icqf.io.readers.table import (
     EMPTY,
     Counts,
     Table,
     Tally,
+    id_texts,
     item_columns,
     no_items,
     recognised_id,
     require_column,
 )
-from icqf.io.readers.visit_columns import keep_visit, repeated_rows
-from icqf.io.study_files import StudyFiles
+from icqf.io.readers.visit_columns import keep_visit, repeated_rows, without_doubled
+from icqf.io.study_files import AND, StudyFiles
 from icqf.screening.columns import LeftOut, sentences
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
@@ -129,6 +131,7 @@ def read_files(
     come from the table of participants.
     """
     table = keep_visit(read_answers(files, text) if table is None else table, files.visit)
+    table = without_doubled(table, files.id or table.id, files.doubled)
     if files.participants is not None:
         others = read_table(files.participants, text=_texts(files, text))
         table = joined_by_id(table, others, [*files.about_participants, *beside], id=files.id)
@@ -141,11 +144,46 @@ def read_files(
 
 def read_answers(files: StudyFiles, text: Iterable[str] = ()) -> Table:
     """Read the table of answers, with ids, groups and columns in `text` as text."""
-    return read_table(files.answers, dictionary=files.dictionary, text=_texts(files, text))
+    read = read_table(
+        files.answers,
+        dictionary=files.dictionary,
+        text=_texts(files, text),
+        header_row=files.header_row,
+        sheet=files.sheet,
+    )
+    return arranged(read, files, text)
+
+
+def arranged(table: Table, files: StudyFiles, ids: Iterable[str] = ()) -> Table:
+    """Return a table with compound ids joined, and one row per participant or visit if a row is one answer.
+
+    `ids` are further columns that may be compound ids.
+    """
+    for name in filter(None, (files.id, *ids)):
+        table = with_joined_id(table, name)
+    return widened(table, files.long, files.id, files.doubled)
 
 
 def _texts(files: StudyFiles, more: Iterable[str]) -> list[str]:
-    return [name for name in (files.id, files.groups, *more) if name]
+    names = [name for name in (files.id, files.groups, *more) if name]
+    return list(dict.fromkeys(part for name in names for part in (name, *name.split(AND))))
+
+
+def with_joined_id(table: Table, name: str) -> Table:
+    """Return the table with a compound id, named after its columns, as a column."""
+    parts = name.split(AND)
+    if name in table.frame.columns or len(parts) == 1:
+        return table
+    if not {*parts} & {*table.frame.columns}:
+        return table
+    for part in parts:
+        require_column(table, part, "the id")
+    cells = [id_texts(table.frame[part]) for part in parts]
+    joined = ["-".join(each) if all(each) else None for each in zip(*cells, strict=True)]
+    frame = table.frame.copy(deep=False)
+    frame.insert(0, name, pd.Series(joined, dtype=object, index=frame.index))
+    structural = None if table.structural is None else table.structural.assign(**{name: False})
+    return replace(table, frame=frame, id=name, structural=structural)
 
 
 def _with_subscales(files: StudyFiles, table: Table, entries: tuple[Item, ...] | None) -> tuple[str, ...]:
@@ -184,7 +222,7 @@ def assemble(
             )
     table, dropped = _without_empty_rows(table, identity)
     index, id_notes = _ids(table, identity, fault)
-    roles = dict.fromkeys(confounds, "confound")
+    roles = dict.fromkeys((identity or "").split(AND), "id") | dict.fromkeys(confounds, "confound")
     roles |= {name: role for name, role in ((weights, "weight"), (groups, "group"), (identity, "id")) if name}
     chosen, left_out = _choose(table, entries, roles, items, fault)
     word_notes: list[str] = []
@@ -279,22 +317,6 @@ def empty_words(counts: Counts) -> str:
     """Return the note on empty rows."""
     (first,) = next(iter(counts))
     return f"Left out {counted(sum(counts.values()), 'empty row')} (the first is row {first})."
-
-
-def id_texts(column: pd.Series) -> list[str]:
-    """Return ids as stripped text; numbers without ``.0``, empty cells as an empty text."""
-    if pd.api.types.is_float_dtype(column.dtype):
-        known = column.dropna()
-        if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # larger floats are inexact
-            column = column.astype("Int64")
-    cells = column.tolist()
-    try:
-        words = " ".join(cells).split()  # fast if all are text without blanks
-    except TypeError:  # numbers, or empty cells
-        words = []
-    if len(words) == len(cells):
-        return words
-    return ["" if empty else str(cell).strip() for cell, empty in zip(cells, column.isna(), strict=True)]
 
 
 def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, list[str]]:

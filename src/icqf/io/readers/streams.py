@@ -32,12 +32,12 @@ from icqf.io.readers.delimited import (
     records,
 )
 from icqf.io.readers.files import read_table
-from icqf.io.readers.platforms import recognised_export, without_further_headers
-from icqf.io.readers.questionnaires import id_texts
+from icqf.io.readers.platforms import recognised_export
 from icqf.io.readers.table import (
     Table,
     check_header,
     guarded,
+    id_texts,
     recognised_id,
     refuse_second_header,
     require_content,
@@ -505,7 +505,7 @@ def open_text(path: Path, batch_rows: int, text: Sequence[str]) -> TextStream | 
     if not sample.strip() or b"\n" not in start or lone_returns(start):
         return None
     layout = layout_of(sample, path.name, text=text)
-    if not all(layout.header) or without_further_headers(start, sample, layout.delimiter)[2]:
+    if not all(layout.header) or layout.start:
         return None
     top = pd.DataFrame(columns=list(layout.header), dtype=object)
     if (

@@ -15,6 +15,7 @@ import pandas as pd
 from icqf.data.questionnaire import Item
 from icqf.errors import Advice, InputError, did_you_mean, listed
 from icqf.io.formats import READERS, largest_file
+from icqf.io.study_files import ROW_NAMES
 from icqf.screening.columns import FEWEST_NUMBERED, MOST_ANSWERS, Columns, LeftOut, recognise, sentences
 
 Result = TypeVar("Result")
@@ -35,7 +36,7 @@ ID_NAMES = (
         "childid",
     ),
     *("participant_no", "participant_number", "id_number", "idno", "pseudonym", "guid", "uuid", "uid"),
-    *("study_id", "studyid", "responseid", "response_id"),
+    *("study_id", "studyid", "responseid", "response_id", ROW_NAMES),
 )
 
 
@@ -145,6 +146,22 @@ def names_of_ids(columns: Iterable[object]) -> list[str]:
     return [lower[name] for name in ID_NAMES if name in lower]
 
 
+def id_texts(column: pd.Series) -> list[str]:
+    """Return ids as stripped text; numbers without ``.0``, empty cells as an empty text."""
+    if pd.api.types.is_float_dtype(column.dtype):
+        known = column.dropna()
+        if bool(((known % 1 == 0) & (known.abs() < 2**53)).all()):  # larger floats are inexact
+            column = column.astype("Int64")
+    cells = column.tolist()
+    try:
+        words = " ".join(cells).split()  # fast if all are text without blanks
+    except TypeError:  # numbers, or empty cells
+        words = []
+    if len(words) == len(cells):
+        return words
+    return ["" if empty else str(cell).strip() for cell, empty in zip(cells, column.isna(), strict=True)]
+
+
 def may_be_id(column: pd.Series) -> bool:
     """Whether a column's values may be ids, rather than a few repeated values."""
     different = column.nunique()
@@ -179,40 +196,43 @@ def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Column
     )
 
 
-def check_header(names: list[str], source: str) -> None:
+def check_header(names: list[str], source: str, row: int = 1) -> None:
     """Refuse a header with a duplicated name."""
     seen: dict[str, int] = {}
     for position, name in enumerate(names, start=1):
         if name and name in seen:
             raise InputError(
-                f"{source}: row 1 names the column {name!r} twice (columns {seen[name]} and {position}). "
+                f"{source}: row {row} names the column {name!r} twice (columns {seen[name]} and {position}). "
                 "Rename one of them."
             )
         seen[name] = position
 
 
-def without_unnamed(
-    frame: pd.DataFrame, names: list[str], source: str
-) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Give `frame` its names; drop empty columns without a name, refuse filled ones."""
+def with_row_names(names: list[str]) -> list[str]:
+    """Names in which the first column, which has none, is called "rowname"."""
+    name = ROW_NAMES
+    while name in names:
+        name += "_"
+    return [name, *names[1:]]
+
+
+def without_unnamed(frame: pd.DataFrame, names: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Give `frame` its names; filled columns without one are called by their number, empty ones left out."""
     unnamed = [i for i, name in enumerate(names) if not name]
-    for i in unnamed:
-        filled = np.flatnonzero(frame.iloc[:, i].notna())
-        if filled.size and not (i == 0 and frame.iloc[:, i].is_unique):
-            raise InputError(
-                f"{source}: column {i + 1} has no name in row 1, but holds values. Name it or delete it."
-            )
-    index_like = 0 in unnamed and bool(frame.iloc[:, 0].notna().any()) if len(frame) else False
-    kept = [i for i in range(len(names)) if names[i]]
-    frame = frame.iloc[:, kept].set_axis([names[i] for i in kept], axis=1)
     if not unnamed:
-        return frame, ()
-    what = (
-        "The first column has no name and was left out."
-        if index_like
-        else "Empty columns without a name were left out."
-    )
-    return frame, (what,)
+        return frame.set_axis(names, axis=1), ()
+    filled = [i for i in unnamed if i < frame.shape[1] and frame.iloc[:, i].notna().any()]
+    new = {i: f"column{i + 1}" for i in filled}
+    new = {i: name + "_" * (name in names) for i, name in new.items()}
+    kept = [i for i in range(len(names)) if names[i] or i in filled]
+    frame = frame.iloc[:, kept].set_axis([names[i] or new[i] for i in kept], axis=1)
+    notes = []
+    if filled:
+        what = "column without a name is" if len(filled) == 1 else "columns without a name are"
+        notes.append(f"{len(filled)} {what} called {listed(new.values())} here.")
+    if len(filled) < len(unnamed):
+        notes.append("Empty columns without a name were left out.")
+    return frame, tuple(notes)
 
 
 def refuse_second_header(frame: pd.DataFrame, rows: np.ndarray, source: str) -> None:

@@ -13,7 +13,8 @@ import pandas as pd
 from icqf.data.questionnaire import Item
 from icqf.data.settings import Visit, visit_pairs
 from icqf.errors import Advice, InputError, counted
-from icqf.io.readers.table import Table, require_column
+from icqf.io.readers.table import Table, id_texts, names_of_ids, require_column
+from icqf.io.study_files import AND
 from icqf.screening.answer_words import plain
 from icqf.screening.missing_codes import number
 
@@ -26,6 +27,14 @@ NAMES = (
 MOST_VISITS = 20
 FEWEST_REPEATED = 5  # participants with several rows, to recognise a column of visits by its values alone
 MOSTLY = 0.8
+STUDIES = (
+    *("study", "study_name", "studyname", "sample", "site", "site_name", "cohort", "dataset", "data_set"),
+    *("centre", "center", "country", "school", "clinic", "hospital", "lab", "project", "family", "household"),
+)
+PERSONAL = ("sex", "gender", "birth", "birthdate", "birth_date", "date_of_birth", "dob", "birthday")
+DIFFERENT = 0.2  # of the ids
+FEW_DOUBLED, FEW_OF_REPEATED = 0.05, 0.2  # of all rows, and of those that repeat an id
+MOST_NAMED = 5
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?([T ]|$)")
 
 
@@ -103,13 +112,13 @@ def _shown(value: str) -> str:
     return value if value else "nothing"
 
 
-def values_in(cells: pd.Series) -> str:
+def values_in(cells: pd.Series, *, most: int = MOST_VISITS) -> str:
     """Return a column's values with their numbers of rows, for a sentence."""
     counts = _texts(cells).value_counts()
     ordered = sorted(counts.index, key=_in_order)
-    parts = [f"{_shown(text)} ({counted(int(counts[text]), 'row')})" for text in ordered[:MOST_VISITS]]
-    if len(ordered) > MOST_VISITS:
-        parts.append(f"{len(ordered) - MOST_VISITS} more values")
+    parts = [f"{_shown(text)} ({counted(int(counts[text]), 'row')})" for text in ordered[:most]]
+    if len(ordered) > most:
+        parts.append(f"{len(ordered) - most} more values")
     return " and ".join(filter(None, [", ".join(parts[:-1]), parts[-1]])) if parts else "nothing"
 
 
@@ -120,7 +129,11 @@ def _in_order(text: str) -> tuple[bool, bool, float, str]:
 
 
 def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
-    """Return the error for ids in several rows, with the option that keeps one visit."""
+    """Return the error for ids in several rows, with the option that resolves it.
+
+    It is the visit to keep, or the column that with the ids tells participants apart, or else the choice
+    among doubled rows.
+    """
     again = np.flatnonzero(ids.duplicated())
     second = int(again[0])
     first = int(np.flatnonzero(ids == ids.iloc[second])[0])
@@ -130,14 +143,29 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
         f"{table.rows[first]} and {table.rows[second]}{more}."
     )
     columns = visit_columns(table.frame, identity, ids)
-    remedy: str = "Keep one row per participant."
+    beside = None if columns else _beside(table.frame, identity, ids)
     visits: list[tuple[tuple[str, str], ...]] = []
+    remedy: Advice
     if columns:
         contents = [f"{name!r} holds {values_in(table.frame[name])}" for name in columns]
         tell = "distinguishes" if len(columns) == 1 else "together they distinguish"
         message += f" The column {' and '.join(contents)}, and {tell} visits."
+        doubled = _doubled(table.frame, columns, ids)
+        if doubled.any():
+            message += f" At one visit, {_named_rows(table, ids, columns, doubled)}."
         visits = [pairs for pairs, _ in _by_rows(table.frame, columns)]
         remedy = Advice("Keep one of them, for example with {visit=}.", visit=dict(visits[0]))
+    elif beside is not None:
+        message += (
+            f" The column {beside!r} holds {values_in(table.frame[beside], most=6)}; the same id in "
+            "two of them may mean two participants."
+        )
+        remedy = Advice("Use both as ids with {id=}.", id=[beside, *identity.split(AND)])
+    else:
+        if again.size > 1:
+            doubled = ids.duplicated().to_numpy()
+            message = f"{table.source}: {_named_rows(table, ids, (), doubled)}."
+        remedy = CHOOSE
     return InputError(
         message,
         code="duplicate-id",
@@ -146,7 +174,64 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
         rows=(int(table.rows[first]), int(table.rows[second])),
         visit=visits[0] if visits else (),
         visits=tuple(visits),
+        ids=() if beside is None else (beside, *identity.split(AND)),
     )
+
+
+CHOOSE = Advice(
+    "Use one of them with {doubled=}; 'last' and 'leave-out' are the other choices.", doubled="first"
+)
+
+
+def without_doubled(table: Table, identity: str | None, doubled: str | None) -> Table:
+    """Return the table with one row per participant and visit, and a note on the rows left out."""
+    if doubled is None or identity is None or identity not in table.frame.columns:
+        return table
+    ids: pd.Series = pd.Series(id_texts(table.frame[identity]), dtype=object)
+    columns = visit_columns(table.frame, identity, ids) if ids.duplicated().any() else ()
+    keys = pd.DataFrame({"": ids, **{name: _texts(table.frame[name]) for name in columns}})
+    again = keys.duplicated(keep=False).to_numpy() & ids.ne("").to_numpy()
+    if not again.any():
+        return table
+    keep = np.ones(len(keys), dtype=bool)
+    places = first_of(keys) if doubled == "first" else last_of(keys)
+    keep[again] = False if doubled == "leave-out" else np.isin(np.flatnonzero(again), places)
+    which = {"first": "the first was used", "last": "the last was used", "leave-out": "none was used"}
+    note = f"Of the rows of one participant{' at one visit' if columns else ''}, {which[doubled]}: "
+    note += f"{_named_rows(table, ids, columns, _doubled(table.frame, columns, ids))}."
+    return replace(table.take(keep), notes=(*table.notes, note))
+
+
+def first_of(keys: pd.DataFrame) -> np.ndarray:
+    """The positions of the first row with each key."""
+    return np.flatnonzero(~keys.duplicated())
+
+
+def last_of(keys: pd.DataFrame) -> np.ndarray:
+    """The positions of the last row with each key."""
+    return np.flatnonzero(~keys.duplicated(keep="last"))
+
+
+def _doubled(frame: pd.DataFrame, columns: Sequence[str], ids: pd.Series) -> np.ndarray:
+    """Which rows repeat a participant at one visit."""
+    keys = pd.DataFrame({"": ids, **{name: _texts(frame[name]) for name in columns}})
+    return keys.duplicated().to_numpy() & ids.ne("").to_numpy()
+
+
+def _named_rows(table: Table, ids: pd.Series, columns: Sequence[str], doubled: np.ndarray) -> str:
+    """Say which participants have several rows, with the numbers of these rows."""
+    keys = pd.DataFrame({"": ids, **{name: _texts(table.frame[name]) for name in columns}})
+    same = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy()
+    groups = list(dict.fromkeys(same[doubled].tolist()))
+    parts = []
+    for group in groups[:MOST_NAMED]:
+        rows = table.rows[same == group]
+        shown = [str(row) for row in rows[:MOST_NAMED]] + ["…"] * (len(rows) > MOST_NAMED)
+        at = ", ".join(shown[:-1]) + f" and {shown[-1]}"
+        parts.append(f"{ids[same == group].iloc[0]!r} in rows {at}")
+    more = f", and {len(groups) - MOST_NAMED} more" if len(groups) > MOST_NAMED else ""
+    several = counted(len(groups), "participant")
+    return f"{several} {'has' if len(groups) == 1 else 'have'} several rows: {', '.join(parts)}{more}"
 
 
 def visits_in(table: Table, column: str) -> list[str]:
@@ -190,29 +275,63 @@ def _by_rows(frame: pd.DataFrame, columns: Sequence[str]) -> list[tuple[Pairs, i
 
 
 def visit_columns(frame: pd.DataFrame, identity: str, ids: pd.Series) -> tuple[str, ...]:
-    """The fewest columns that distinguish a participant's rows, by their names or values."""
-    named = [name for name in frame.columns if _plain(name) in NAMES and name != identity]
-    named.sort(key=lambda name: NAMES.index(_plain(name)))
+    """The fewest columns that distinguish a participant's rows, by their names or values.
+
+    A few rows may be doubled. Studies, sites and the like are no visits, whatever their values.
+    """
+    own = {identity, *identity.split(AND)}
+    named = [name for name in frame.columns if plain_name(name) in NAMES and name not in own]
+    named.sort(key=lambda name: NAMES.index(plain_name(name)))
     named = [str(name) for name in named if frame[name].nunique(dropna=False) > 1]
+    known = ids.ne("")
+    repeated = int(ids[known].duplicated().sum())
     for size in (1, 2, 3):
-        for columns in combinations(named, size):
-            if _distinguish(frame, columns, ids):
-                return columns
-    repeated = ids.duplicated(keep=False).to_numpy()
-    if ids[repeated].nunique() >= FEWEST_REPEATED:
+        every = list(combinations(named, size))
+        left = [int(_doubled(frame, columns, ids).sum()) for columns in every]
+        for most in (0, min(FEW_DOUBLED * len(ids), FEW_OF_REPEATED * repeated)):
+            for columns, doubled in zip(every, left, strict=True):
+                if doubled <= most:
+                    return columns
+    several = ids[known & ids.duplicated(keep=False)]
+    if several.nunique() >= FEWEST_REPEATED:
         for name in frame.columns:
-            if name != identity and frame[name].nunique() <= MOST_VISITS and _like_visits(frame[name], ids):
+            if name in own or plain_name(name) in STUDIES or frame[name].nunique() > MOST_VISITS:
+                continue
+            if _like_visits(frame[name], ids) and not _different_people(frame, ids):
                 return (str(name),)
     return ()
 
 
-def _plain(name: object) -> str:
+def _different_people(frame: pd.DataFrame, ids: pd.Series) -> bool:
+    """Whether rows with one id are often of different sex, or born on different days."""
+    several = ids.duplicated(keep=False).to_numpy()
+    for name in frame.columns:
+        if plain_name(name) in PERSONAL:
+            values = _texts(frame[name])[several].replace("", np.nan)
+            if (values.groupby(ids[several].to_numpy()).nunique() > 1).mean() > DIFFERENT:
+                return True
+    return False
+
+
+def _beside(frame: pd.DataFrame, identity: str, ids: pd.Series) -> str | None:
+    """A column of studies or other ids within which the ids tell participants, or visits, apart."""
+    own = {identity, *identity.split(AND)}
+    others = [name for name in names_of_ids(frame.columns) if name not in own]
+    others += [str(name) for name in frame.columns if plain_name(name) in STUDIES and name not in own]
+    repeated = int(ids[ids.ne("")].duplicated().sum())
+    for name in dict.fromkeys(others):
+        cells = _texts(frame[name])
+        if cells.nunique() < 2 or cells.eq("").any():
+            continue
+        joined = (cells.reset_index(drop=True) + "-" + ids).where(ids.ne("").to_numpy(), "")
+        left = int(joined[joined.ne("")].duplicated().sum())
+        if left == 0 or (left < repeated and visit_columns(frame, f"{name}{AND}{identity}", joined)):
+            return name
+    return None
+
+
+def plain_name(name: object) -> str:
     return re.sub(r"[\W_]+", "_", str(name).lower()).strip("_")
-
-
-def _distinguish(frame: pd.DataFrame, columns: Sequence[str], ids: pd.Series) -> bool:
-    keys = pd.DataFrame({"": ids, **{name: _texts(frame[name]) for name in columns}})
-    return not keys.duplicated().any()
 
 
 def _like_visits(cells: pd.Series, ids: pd.Series) -> bool:

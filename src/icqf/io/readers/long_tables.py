@@ -1,0 +1,180 @@
+"""Tables with one row per answer: recognised, and made into tables with one row per participant or visit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from icqf.data.settings import parameter_error
+from icqf.errors import Advice, InputError, and_more, counted, listed
+from icqf.io.readers.table import Table, names_of_ids, require_column
+from icqf.io.readers.visit_columns import CHOOSE, first_of, last_of, plain_name
+from icqf.io.readers.visit_columns import NAMES as VISITS
+from icqf.screening.missing_codes import number
+
+NEVER = "no"
+ITEMS = (
+    *("item", "items", "item_id", "item_name", "item_code", "item_number", "itemid", "itemname", "item_no"),
+    *("question", "question_id", "questionid", "question_name", "question_code", "variable", "variable_name"),
+)
+ANSWERS = (
+    *("answer", "answers", "response", "responses", "resp", "answer_value", "response_value"),
+    *("item_response", "value", "rating", "item_score", "item_value"),
+)
+_FEWEST_ITEMS, _MOST_ITEMS = 2, 5000
+_FILLED = 0.3  # of participants by items
+_DOUBLED = 0.05  # of the rows
+
+
+def widened(table: Table, wanted: Sequence[str], identity: str | None, doubled: str | None) -> Table:
+    """Return a table with one row per participant, or visit, if each of its rows is one answer.
+
+    `wanted` are the columns of items and answers, empty to recognise them, or `NEVER`.
+    """
+    if tuple(wanted) == (NEVER,):
+        return table
+    identity = identity or next(iter(names_of_ids(table.frame.columns)), table.id)  # also of a few people
+    if wanted:
+        for name, role in zip(wanted, ("the items", "the answers"), strict=True):
+            require_column(table, name, role)
+        if identity is None:
+            raise InputError(
+                f"{table.source}: no column of participant ids was recognised.",
+                code="no-id-column",
+                remedy=Advice("Name the column with {id}."),
+            )
+        item, answer = wanted
+        return _wide(table, identity, item, answer, doubled)
+    found = _recognised(table, identity)
+    return table if found is None else _wide(table, str(identity), *found, doubled)
+
+
+def _recognised(table: Table, identity: str | None) -> tuple[str, str] | None:
+    """The columns of items and answers, if their names and values leave no doubt."""
+    names = {plain_name(name): str(name) for name in reversed(list(map(str, table.frame.columns)))}
+    item = next((names[name] for name in ITEMS if name in names), None)
+    answer = next((names[name] for name in ANSWERS if name in names), None)
+    if item is None or answer is None or identity is None or identity in (item, answer):
+        return None
+    require_column(table, identity, "the id")
+    keys = [identity, *_visits(table.frame, identity, item, answer)]
+    n_rows, n_items = len(table.frame), table.frame[item].nunique()
+    units = len(table.frame[keys].drop_duplicates())
+    again = int(table.frame[[*keys, item]].duplicated().sum())
+    right = _FEWEST_ITEMS <= n_items <= _MOST_ITEMS and units < n_rows and again <= _DOUBLED * n_rows
+    return (item, answer) if right and n_rows - again >= _FILLED * units * n_items else None
+
+
+def _visits(frame: pd.DataFrame, identity: str, item: str, answer: str) -> list[str]:
+    """The columns of visits, by their names."""
+    others = [name for name in frame.columns if name not in (identity, item, answer)]
+    return [
+        str(name) for name in others if plain_name(name) in VISITS and frame[name].nunique(dropna=False) > 1
+    ]
+
+
+def _wide(table: Table, identity: str, item: str, answer: str, doubled: str | None) -> Table:
+    if len({identity, item, answer}) < 3:
+        raise parameter_error("long", f" must name two columns other than the ids in {identity!r}.")
+    frame = table.frame
+    if frame[[identity, item]].isna().any(axis=None):
+        kept = frame[[identity, item]].notna().all(axis=1).to_numpy()
+        row = int(table.rows[int(np.flatnonzero(~kept)[0])])
+        left = counted(int((~kept).sum()), "row")
+        note = f"Left out {left} without a participant or an item (the first is row {row})."
+        table = replace(table.take(kept), notes=(*table.notes, note))
+        frame = table.frame
+    visits = _visits(frame, identity, item, answer)
+    unit, keys = _numbered(frame[[identity, *visits]])
+    place, texts = pd.factorize(frame[item])
+    names = _item_names(texts, item, [str(name) for name in frame.columns])
+    kept = _each_once(table, unit, place, answer, names, doubled)
+    first = np.sort(np.unique(unit, return_index=True)[1])
+    answers = _spread(frame[answer].iloc[kept], unit[kept], place[kept], names, len(keys))
+    others = [name for name in frame.columns if name not in (item, answer, identity, *visits)]
+    values = frame[others].groupby(unit, sort=True)
+    steady = [name for name, most in values.nunique().max().items() if most <= 1]
+    beside = values[steady].first() if steady else pd.DataFrame(index=range(len(keys)))
+    head = keys.reset_index(drop=True)
+    wide = pd.concat([head, beside.reset_index(drop=True), answers], axis=1)
+    dropped = [str(name) for name in others if name not in steady]
+    units = "participant and visit" if visits else "participant"
+    notes = [
+        f"Each of the {len(frame)} rows is one answer: the {len(names)} items in {item!r} became columns "
+        f"with the answers in {answer!r}, one row per {units}."
+    ]
+    if dropped:
+        notes.append(f"Left out because they differ between answers of one {units}: {listed(dropped)}.")
+    described = table.described
+    own = [described[name] for name in map(str, head.columns) if name in described]
+    own += [described[name] for name in steady if name in described]
+    known = described.get(answer)
+    own += [] if known is None else [replace(known, name=name, wording="") for name in names]
+    return replace(
+        table,
+        frame=wide,
+        id=identity,
+        rows=table.rows[first],
+        items=tuple(own),
+        candidates=tuple(names),
+        structural=None,
+        notes=(*table.notes, *notes),
+    )
+
+
+def _numbered(keys: pd.DataFrame) -> tuple[np.ndarray, pd.DataFrame]:
+    """The number of each row's participant and visit, and these in order of the file."""
+    unit = keys.groupby(list(keys.columns), sort=False, dropna=False).ngroup().to_numpy()
+    return unit, keys.iloc[np.sort(np.unique(unit, return_index=True)[1])]
+
+
+def _item_names(texts: pd.Index, item: str, columns: Sequence[str]) -> list[str]:
+    """Names of the items' columns; those that are numbers follow the name of their column."""
+    names = [number(text).strip() for text in texts]
+    if any(re.fullmatch(r"[\d.]+", name) for name in names) or {*names} & {*columns}:
+        names = [f"{item}{name}" for name in names]
+    return names
+
+
+def _each_once(
+    table: Table, unit: np.ndarray, place: np.ndarray, answer: str, names: Sequence[str], doubled: str | None
+) -> np.ndarray:
+    """The rows with one answer to each item; different answers of one participant need a choice."""
+    cells = pd.DataFrame({"unit": unit, "item": place})
+    if not cells.duplicated().any():
+        return np.arange(len(cells))
+    answered = pd.DataFrame({**cells, "answer": table.frame[answer].astype(object).to_numpy()})
+    if not answered.drop_duplicates().duplicated(["unit", "item"]).any() or doubled == "first":
+        return first_of(cells)
+    if doubled == "last":
+        return last_of(cells)
+    if doubled is not None:
+        return np.flatnonzero(~cells.duplicated(keep=False))
+    different = answered.drop_duplicates()
+    again = different.index[different.duplicated(["unit", "item"])].to_numpy()
+    second = int(again[0])
+    first = int(np.flatnonzero((unit == unit[second]) & (place == place[second]))[0])
+    identity = str(table.frame.columns[0]) if table.id is None else table.id
+    raise InputError(
+        f"{table.source}: {len({*unit[again]})} participants have different answers to one item: "
+        f"{number(table.frame[identity].iloc[second])!r} answered {names[place[second]]!r} with "
+        f"{number(table.frame[answer].iloc[first])} in row {table.rows[first]}, and with "
+        f"{number(table.frame[answer].iloc[second])} in row {table.rows[second]}{and_more(len(again))}.",
+        code="doubled-rows",
+        remedy=CHOOSE,
+        rows=(int(table.rows[first]), int(table.rows[second])),
+    )
+
+
+def _spread(
+    answers: pd.Series, unit: np.ndarray, place: np.ndarray, names: Sequence[str], n_units: int
+) -> pd.DataFrame:
+    """The answers as one column per item."""
+    numeric = pd.api.types.is_numeric_dtype(answers.dtype)
+    cells = np.full((n_units, len(names)), np.nan, dtype=float if numeric else object)
+    cells[unit, place] = answers.to_numpy(dtype=cells.dtype, na_value=np.nan)
+    return pd.DataFrame(cells, columns=list(names))

@@ -1,0 +1,113 @@
+"""Tables with one row per answer become tables with one row per participant, and nothing is lost."""
+
+import numpy as np
+import pandas as pd
+import pyreadstat
+import pytest
+
+from icqf.errors import InputError
+from icqf.io import StudyFiles, read_questionnaire
+
+ITEMS = ["mood", "sleep", "food", "work"]
+
+
+def wide(visits=1, n=12):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": np.repeat([f"P{i}" for i in range(n)], visits)})
+    frame = frame.assign(age=np.repeat(rng.integers(8, 20, n), visits))
+    if visits > 1:
+        frame = frame.assign(wave=np.tile(np.arange(1, visits + 1), n))
+    frame[ITEMS] = rng.integers(0, 4, (len(frame), 4))
+    return frame
+
+
+def long(frame, item="item", answer="answer"):
+    keys = [name for name in frame.columns if name not in ITEMS]
+    return frame.melt(keys, ITEMS, var_name=item, value_name=answer)
+
+
+@pytest.fixture
+def save(tmp_path):
+    def call(frame, name="a.csv"):
+        frame.to_csv(tmp_path / name, index=False)
+        return tmp_path / name
+
+    return call
+
+
+def same(path, frame, **options):
+    read = read_questionnaire(path, confounds=["age"], **options)
+    np.testing.assert_array_equal(read.answers[ITEMS].to_numpy(), frame[ITEMS].to_numpy())
+    assert list(read.answers.index) == list(frame["id"]) and list(read.answers.columns) == ITEMS
+    np.testing.assert_array_equal(read.confounds["age"], frame["age"])
+    return read
+
+
+def test_it_is_recognised_whatever_the_order_of_rows(save):
+    read = same(save(long(wide())), wide())
+    assert "Each of the 48 rows is one answer: the 4 items in 'item' became columns" in " ".join(read.notes)
+    shuffled = long(wide()).sample(frac=1, random_state=1)
+    frame = wide().set_index("id").loc[shuffled["id"].unique()].reset_index()
+    order = shuffled["item"].unique()
+    read = read_questionnaire(save(shuffled))
+    np.testing.assert_array_equal(read.answers[order].to_numpy(), frame[order].to_numpy())
+
+
+def test_other_names_are_told(save):
+    path = save(long(wide(), "what", "how_much"))
+    same(path, wide(), long=("what", "how_much"))
+    with pytest.raises(InputError, match="no column 'wht' to use as the items"):
+        read_questionnaire(path, long=("wht", "how_much"))
+    with pytest.raises(InputError, match="long must be the columns of items and of answers"):
+        StudyFiles.of({"answers": "a.csv", "long": ["item"]})
+
+
+def test_visits_stay_visits(save):
+    path = save(long(wide(visits=3)))
+    with pytest.raises(InputError, match="'wave' holds 1"):
+        read_questionnaire(path)
+    same(path, wide(visits=3).query("wave == 2"), visit="wave=2")
+
+
+def test_unanswered_items_are_missing_and_columns_of_answers_left_out(save):
+    frame = long(wide()).assign(seconds=np.arange(48), text="x").drop(index=[5, 17])
+    read = read_questionnaire(save(frame))
+    assert int(read.answers.isna().sum().sum()) == 2
+    assert "differ between answers of one participant: 'seconds'" in " ".join(read.notes)
+
+
+def test_doubled_answers_are_named_and_a_choice_is_offered(save):
+    frame = long(wide())
+    again = frame.iloc[[3]].assign(answer=(frame["answer"].iloc[3] + 1) % 4)
+    path = save(pd.concat([frame, again]))
+    with pytest.raises(InputError) as error:
+        read_questionnaire(path)
+    first, last = frame["answer"].iloc[3], again["answer"].iloc[0]
+    said = f"'P3' answered 'mood' with {first} in row 5, and with {last} in row 50"
+    assert said in str(error.value) and "doubled='first'" in str(error.value)
+    values = {
+        how: read_questionnaire(path, doubled=how).answers.loc["P3", "mood"]
+        for how in ("first", "last", "leave-out")
+    }
+    assert values["first"] == first and values["last"] == last and np.isnan(values["leave-out"])
+    same(save(pd.concat([frame, frame.iloc[[3]]])), wide())  # the same answer twice says nothing new
+
+
+def test_items_that_are_numbered_get_names(save):
+    numbered = long(wide()).replace({"item": {name: j for j, name in enumerate(ITEMS, 1)}})
+    assert list(read_questionnaire(save(numbered)).answers.columns) == ["item1", "item2", "item3", "item4"]
+
+
+def test_labels_of_the_answers_are_those_of_every_item(tmp_path):
+    frame = long(wide()).drop(columns="age")
+    labels = {"answer": {0: "never", 1: "rarely", 2: "often", 3: "always", 9: "Refused"}}
+    pyreadstat.write_sav(frame, str(tmp_path / "a.sav"), variable_value_labels=labels)
+    read = read_questionnaire(tmp_path / "a.sav")
+    assert [(item.min, item.max, item.missing_codes) for item in read.items] == [(0, 3, (9,))] * 4
+
+
+def test_a_table_of_items_as_columns_is_left_alone(save):
+    frame = wide().assign(value=1, item=[f"x{j}" for j in range(12)])
+    assert read_questionnaire(save(frame), items=ITEMS).answers.shape == (12, 4)
+    with pytest.raises(InputError, match="the id 'P0' in column 'id' appears in rows 2 and 14"):
+        read_questionnaire(save(long(wide())), long="no", items="answer")
