@@ -93,7 +93,7 @@ def _chosen(places: Sequence[int], row: int, source: str) -> int:
 def _found(rows: Sequence[Row]) -> tuple[int, int | None]:
     """Return the header's row and, where names are in two rows, the one above."""
     filled = [sum(map(bool, cells)) for cells in rows]
-    most = max(filled)
+    most = sorted(filled)[-1 - min(max(1, len(filled) // 10), len(filled) - 1)]  # one row may be too long
     if most < 3 or filled[0] >= MOSTLY * most:
         return 0, None
     at = next(i for i, n in enumerate(filled) if n >= MOSTLY * most)
