@@ -9,7 +9,7 @@ SPREAD = -n $(WORKERS) --dist worksteal
 # Bytecode is kept, whatever the environment says: tests start about a hundred processes.
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo app docs dist test test-all quick oldest prereleases lint types bench torture clean
+.PHONY: demo app docs dist test test-all quick r oldest prereleases lint types bench torture clean
 
 $(VENV)/.base: pyproject.toml experiments/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -60,6 +60,11 @@ test-all: lint types
 
 quick: $(VENV)/.dev
 	$(ENV) $(BIN)/python -m pytest $(SPREAD) -m "not slow" -q
+
+# The R package in r/, built and checked; needs R with the packages that r/DESCRIPTION names.
+r: $(VENV)/.dev
+	mkdir -p build/r
+	cd build/r && R CMD build ../../r && NOT_CRAN=true ICQF_PROGRAM=$(abspath $(BIN))/icqf R CMD check --no-manual icqf_*.tar.gz
 
 # The lowest versions that pyproject.toml allows, in an environment of their own; what these old versions say of
 # each other does not count.

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from matplotlib import image
 
+import icqf
+
 ROOT = Path(__file__).parent.parent
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
@@ -42,9 +44,14 @@ def test_every_example_is_in_the_gallery(made):
         assert f"]({path.name})" in gallery and f"](output/{path.stem}.png)" in gallery, path.name
 
 
-def test_the_page_for_r_shows_the_script_that_was_run(made):
-    page = (ROOT / "docs" / "r-users.md").read_text(encoding="utf-8")
-    assert f"```r\n{(made.EXAMPLES / 'in_r.R').read_text(encoding='utf-8')}```" in page
+def test_the_page_for_r_names_functions_of_the_package():
+    named = set(
+        re.findall(r"`(icqf_\w+|as_fa)\(", (ROOT / "docs" / "r-users.md").read_text(encoding="utf-8"))
+    )
+    exported = re.findall(r"^export\((\w+)\)$", (ROOT / "r" / "NAMESPACE").read_text("utf-8"), re.MULTILINE)
+    assert len(named) > 5 and named <= set(exported)
+    described = (ROOT / "r" / "DESCRIPTION").read_text(encoding="utf-8")
+    assert f"\nVersion: {icqf.__version__}\n" in described
 
 
 def floats(text):

@@ -346,9 +346,10 @@ class Findings:
     def to_json(self) -> str:
         """Return the findings as JSON: ``{"overview": ..., "must_fix": ..., "findings": [...]}``."""
         overview = None if self.overview is None else self.overview.to_dict()
-        findings = self.to_frame().to_dict("records")
+        names = ("severity", "code", "sentence", "item", "row")
+        findings = [{name: getattr(finding, name) for name in names} for finding in self]
         content = {"overview": overview, "must_fix": self.must_fix, "findings": findings}
-        return json.dumps(content, indent=2, ensure_ascii=False)
+        return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def doubts_about(draft: Draft, values: np.ndarray | None = None) -> tuple[Finding, ...]:

@@ -1,0 +1,85 @@
+#' Install or find the program that this package calls
+#'
+#' The computations are those of the command `icqf`, which needs Python 3.11 or newer. `icqf_install()` creates a
+#' virtual environment of its own for it; nothing else on the computer changes, and deleting the folder that
+#' it prints removes it. `icqf_program()` says which program is used: the one that the option `icqf.program` or the environment
+#' variable `ICQF_PROGRAM` names, else that of `icqf_install()`, else `icqf` on the search path.
+#'
+#' @param source What to install: the folder of a copy of the icqf repository, or a wheel. Once icqf is released,
+#'   its name.
+#' @param python The Python to use.
+#' @param error Whether a missing program is an error.
+#' @return The path of the program, invisibly for `icqf_install()`; `NULL` if there is none and `error` is `FALSE`.
+#' @examples
+#' icqf_program(error = FALSE)
+#' \dontrun{
+#' icqf_install("~/icqf")
+#' }
+#' @export
+icqf_install <- function(source, python = Sys.which(c("python3", "python"))) {
+  python <- python[nzchar(python)]
+  if (!length(python)) {
+    stop("No Python was found. Install Python 3.11 or newer, or name it: icqf_install(source, python = ...).", call. = FALSE)
+  }
+  version <- trimws(processx::run(python[[1]], c("-c", "import sys; print('%d.%d' % sys.version_info[:2])"))$stdout)
+  if (numeric_version(version) < "3.11") {
+    stop(python[[1]], " is Python ", version, ", and icqf needs 3.11 or newer. Name another one: icqf_install(source, python = ...).",
+         call. = FALSE)
+  }
+  if (file.exists(source)) source <- normalizePath(source)
+  folder <- environment_folder()
+  dir.create(dirname(folder), recursive = TRUE, showWarnings = FALSE)
+  quietly <- function(...) {
+    done <- processx::run(..., error_on_status = FALSE, stderr_to_stdout = TRUE)
+    if (done$status != 0) stop("The installation failed:\n", done$stdout, call. = FALSE)
+  }
+  quietly(python[[1]], c("-m", "venv", folder))
+  quietly(program_in(folder, "python"), c("-m", "pip", "install", paste0(source, "[io]")))
+  message("icqf is installed in ", folder)
+  invisible(program_in(folder))
+}
+
+#' @rdname icqf_install
+#' @export
+icqf_program <- function(error = TRUE) {
+  named <- getOption("icqf.program", Sys.getenv("ICQF_PROGRAM"))
+  if (nzchar(named) && !file.exists(named)) {
+    stop("The option icqf.program or the variable ICQF_PROGRAM names ", named, ", which does not exist.", call. = FALSE)
+  }
+  found <- c(named, program_in(environment_folder()), Sys.which("icqf"))
+  found <- found[nzchar(found) & file.exists(found)]
+  if (length(found)) return(unname(found[[1]]))
+  if (error) stop("The program icqf was not found. icqf_install() installs it.", call. = FALSE)
+  NULL
+}
+
+environment_folder <- function() file.path(tools::R_user_dir("icqf", "data"), "python")
+
+program_in <- function(folder, name = "icqf") {
+  if (.Platform$OS.type == "windows") file.path(folder, "Scripts", paste0(name, ".exe")) else file.path(folder, "bin", name)
+}
+
+# Run the program. An error arrives as a condition of the class icqf_error with the program's own sentence, notes as messages.
+run_icqf <- function(arguments, quiet = FALSE, allowed = 0L) {
+  notes <- character()
+  hear <- function(line, process) {
+    line <- sub("\r+$", "", line)
+    notes <<- c(notes, line)
+    if (!quiet && nzchar(line) && !grepl("^(Error|Warning): ", line)) message(line)
+  }
+  done <- processx::run(
+    icqf_program(), arguments,
+    error_on_status = FALSE, stderr_line_callback = hear, encoding = "UTF-8", cleanup_tree = TRUE,
+    env = c("current", PYTHONIOENCODING = "utf-8", COLUMNS = as.character(getOption("width")))
+  )
+  if (!done$status %in% allowed) {
+    at <- which(startsWith(notes, "Error: "))
+    said <- if (length(at)) sub("^Error: ", "", notes[seq(at[[1]], length(notes))]) else notes
+    stop(structure(
+      class = c("icqf_error", "error", "condition"),
+      list(message = paste(said, collapse = "\n"), call = NULL, status = done$status)
+    ))
+  }
+  for (line in grep("^Warning: ", notes, value = TRUE)) warning(sub("^Warning: ", "", line), call. = FALSE)
+  done$stdout
+}

@@ -1,0 +1,4 @@
+library(testthat)
+library(icqf)
+
+test_check("icqf")
