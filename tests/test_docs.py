@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import tomllib
+from contextlib import nullcontext
 
 import pandas as pd
 import pytest
@@ -57,7 +58,7 @@ NOT_HERE = {
     "icqf diagnosis": "likewise",
     "icqf fit answers.csv --n-components 2-16 --engine dask": "tests/engines/test_dask.py",
 }
-WRITE_FIGURES = "icqf.workflow.naming.write_figures"
+WRITE_FIGURES = "icqf.workflow.naming.drawing"
 DEMO = "icqf demo"  # takes as long as all other lines of a page together: run from the README only
 
 
@@ -108,7 +109,7 @@ def test_commands_run_as_printed(page, stand_ins, tmp_path, monkeypatch):
             shutil.rmtree(folder / made) if (folder / made).is_dir() else (folder / made).unlink(
                 missing_ok=True
             )
-    monkeypatch.setattr(WRITE_FIGURES, lambda folder, report: [])  # see the README's
+    monkeypatch.setattr(WRITE_FIGURES, lambda *_, **__: nullcontext(list))  # see the README's
     for line in lines:
         folder, result = execute(line, folder)
         assert result is None or result.exit_code == 0, f"{line}\n{result.output[-2000:]}"
@@ -123,8 +124,9 @@ def test_commands_of_the_readme_run_as_printed(tmp_path, monkeypatch):
         folder, result = execute(line, folder)
         assert result is None or result.exit_code == 0, f"{line}\n{result.output[-2000:]}"
         if line == DEMO:
-            assert list((folder / "icqf-demo" / "results" / "figures").glob("*.pdf"))
-            monkeypatch.setattr(WRITE_FIGURES, lambda folder, report: [])  # the same would be drawn again
+            assert list((folder / "icqf-demo" / "results" / "figures").glob("*.png"))
+            # The same would be drawn again.
+            monkeypatch.setattr(WRITE_FIGURES, lambda *_, **__: nullcontext(list))
     for results in ("results", "my-results"):
         assert (folder / results / "report.html").is_file()
     scores = pd.read_csv(folder / "my-results" / "scores.csv", index_col=0)

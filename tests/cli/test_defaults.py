@@ -111,7 +111,7 @@ def fit(place):
     assert len(scores) == N and scores.to_numpy().min() >= 0 and 0.5 < scores.to_numpy().max() <= 1
     assert len(place.read("results/loadings.csv")) == len(place.items)
     assert "<title>" in (place.folder / "results" / "report.html").read_text(encoding="utf-8")
-    assert list((place.folder / "results" / "figures").glob("*.pdf"))
+    assert list((place.folder / "results" / "figures").glob("*.png"))
 
 
 def check(place):

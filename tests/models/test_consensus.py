@@ -8,9 +8,8 @@ from sklearn.exceptions import NotFittedError
 from icqf import ICQF, consensus
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError, InputWarning
-from icqf.models import consensus as stability
-from icqf.models.consensus import agreement_of, best_fits
-from icqf.resampling import match_factors
+from icqf.resampling import bootstrap, match_factors
+from icqf.resampling.bootstrap import agreement_of, best_fits
 from icqf.resampling.folds import drawn_counts, halves_of
 from icqf.resampling.matching import correlations
 
@@ -246,5 +245,5 @@ def test_of_two_starts_the_better_objective_counts(problem):
 def test_a_factor_is_never_matched_with_a_confound(monkeypatch):
     factor, other = np.array([[3.0, 1.0, 0.0, 2.0]]), np.array([[0.0, 3.0, 2.0, 1.0]])
     confound = factor  # the fit has lost the factor, and its intercept has taken its shape
-    monkeypatch.setattr(stability, "best_fits", lambda *_, **__: [np.concatenate([other, confound])])
-    assert stability.fresh_agreement(None, factor, 0.1)[0] < 0
+    monkeypatch.setattr(bootstrap, "best_fits", lambda *_, **__: [np.concatenate([other, confound])])
+    assert bootstrap.fresh_agreement(None, factor, 0.1)[0] < 0

@@ -11,6 +11,7 @@ from icqf.datasets import demo_paths
 from icqf.errors import InputError
 from icqf.io.readers.files import read_table
 from icqf.report import analyse, as_html, as_json, from_json, renamed, report_of
+from icqf.report.gallery import draw_figure, figure_bytes
 from icqf.workflow import StudyOptions, fit_study, rewrite_results, score_file, write_results
 
 NAMES = ["Acting out", "Holding in"]
@@ -58,7 +59,8 @@ def test_names_reach_every_file(folder, fit):
         text = (folder / name).read_text(encoding="utf-8")
         assert all(each in text for each in NAMES) and "Factor 1 (" not in text
     if (folder / "figures").is_dir():
-        assert NAMES[0] in (folder / "figures" / "heatmap.svg").read_text(encoding="utf-8")
+        drawn = figure_bytes(draw_figure(done.report, "heatmap"), "png")
+        assert (folder / "figures" / "heatmap.png").read_bytes() == drawn
         assert NAMES[0] in (folder / "tables.tex").read_text(encoding="utf-8")
     assert (folder / "notes.txt").read_text() == "mine"
     account = json.loads((folder / "provenance.json").read_text())

@@ -70,7 +70,7 @@ def test_no_file_but_the_scores_names_anybody(study, tmp_path):
         assert "mustermann" not in text and str(tmp_path) not in text, name
         if not name.endswith((".svg", ".pdf", ".png")):  # which are full of coordinates
             assert not ages & set(re.findall(r"\d+\.\d+", text)), name
-    assert {"tables.docx", "tables.tex", "heatmap.svg"} <= seen
+    assert {"tables.docx", "tables.tex", "heatmap.png"} <= seen
     assert {"provenance.json", "config.toml", "report.html", "report.md", "report.json", "model.icqf"} <= seen
 
 

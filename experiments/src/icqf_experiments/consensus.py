@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.engines.parallel import Progress, run_all
-from icqf.models.consensus import N_RESAMPLES, averaged_loadings
+from icqf.models.consensus import N_RESAMPLES
 from icqf.models.icqf import ICQF
 from icqf.models.selection_rules import best_by_k, best_row
 from icqf.report.blocks import Grid, Section
+from icqf.resampling.bootstrap import averaged_loadings
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design, results_page, span_words

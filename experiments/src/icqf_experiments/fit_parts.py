@@ -17,9 +17,9 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.engines.parallel import Progress, run_all
 from icqf.errors import InputError
 from icqf.models import ICQFCV
-from icqf.models.consensus import agreement_of
 from icqf.models.icqf import ICQF
 from icqf.models.selection_rules import best_by_k, best_row
+from icqf.resampling.bootstrap import agreement_of
 from icqf.resampling.matching import correlations, paired
 from icqf_experiments.split_studies import SplitStudy
 

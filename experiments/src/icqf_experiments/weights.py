@@ -22,9 +22,9 @@ from icqf.data.questionnaire import Item, Questionnaire
 from icqf.datasets import load_bfi, load_help, load_help_battery, load_msq, load_phq9
 from icqf.datasets.real import PHQ9, nhanes_table
 from icqf.engines.parallel import run_all
-from icqf.models.consensus import best_fits
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Grid, Section
+from icqf.resampling.bootstrap import best_fits
 from icqf.resampling.hidden import predict_hidden
 from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design, linked, prose, results_page

@@ -23,10 +23,9 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import check_parameter, parameter_error
 from icqf.engines.parallel import Progress, run_all
 from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
-from icqf.models.consensus import fresh_agreement
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
-from icqf.resampling.bootstrap import Z, bootstrap, refits, settled
+from icqf.resampling.bootstrap import Z, bootstrap, fresh_agreement, refits, settled
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.propensity_bands import FEWEST_EXCHANGED, LEFT, N_BANDS, Bands, exchanged, make_bands

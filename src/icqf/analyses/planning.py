@@ -20,8 +20,8 @@ from icqf.data.settings import SAMPLE_SIZES, check_parameter, parameter_error
 from icqf.engines.parallel import Progress, run_all
 from icqf.errors import InputError, counted, listed
 from icqf.models.base import FittedModel
-from icqf.models.consensus import best_fits
 from icqf.models.statement import NewAnswers, state
+from icqf.resampling.bootstrap import best_fits
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND, ONE_ITEM, fisher_z, probability_of, stepped_up, strongest_share

@@ -132,7 +132,7 @@ def _worded(error: InputError) -> str:
 
 def _write(request: PageRequest, run: Run, done: Any, answers: Path) -> Path:
     from icqf.io.write import write_table
-    from icqf.workflow.naming import DECIMALS
+    from icqf.workflow.results_folder import DECIMALS
 
     folder = run.folder / SCORES
     folder.mkdir(exist_ok=True, mode=0o700)

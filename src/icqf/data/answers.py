@@ -7,8 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from icqf.screening.value_counts import ValueCounts
 
@@ -120,6 +118,9 @@ def together(groups: Array | None, sheets: Array | None) -> Array | None:
     """Label each participant's unit: those who share a group or a sheet are in one."""
     if groups is None or sheets is None:
         return sheets if groups is None else groups
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     n, first = len(groups), int(groups.max()) + 1
     edges = coo_array((np.ones(n), (groups, first + sheets)), shape=(first + int(sheets.max()) + 1,) * 2)
     _, label = connected_components(edges, directed=False)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from itertools import pairwise
 from multiprocessing import parent_process
 from typing import Any, TypeVar
@@ -25,6 +26,9 @@ from icqf.engines.journal import WorkJournal, fingerprint
 Work = Callable[..., dict[str, Any]]
 T = TypeVar("T")
 _PIECES_PER_JOB = 4
+_WORTH_PROCESSES = 2e7  # answers fitted, from which on processes save more than it takes to start them
+_SECONDS_TO_START = 1.0
+_BYTES_OF_ANSWER, _MEMORY_SHARE = 32, 2  # of a fit in one process, within half of the memory
 _SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -81,13 +85,35 @@ def run_all(
     results = dict(known)
     _report(callback, len(results), len(jobs), what)
     todo = ((_named, name, work, job) for name, job in jobs.items() if name not in known)
-    with closing_quietly(start_calls(todo, n_jobs=n_jobs, ordered=False)) as finished:
-        for name, result in finished:
-            if journal is not None:
-                journal.append([{"work": work.__qualname__, "key": keys[name], "result": result}])
-            results[name] = result
-            _report(callback, len(results), len(jobs), what)
+
+    def keep(name: str, result: dict[str, Any]) -> None:
+        if journal is not None:
+            journal.append([{"work": work.__qualname__, "key": keys[name], "result": result}])
+        results[name] = result
+        _report(callback, len(results), len(jobs), what)
+
+    for call in _first_second(todo) if n_jobs == -1 and _is_ours() else ():
+        keep(*on_one_thread(*call))
+    if len(results) < len(jobs):
+        with closing_quietly(start_calls(todo, n_jobs=n_jobs, ordered=False)) as finished:
+            for name, result in finished:
+                keep(name, result)
     return {name: results[name] for name in jobs}
+
+
+def _first_second(calls: Iterator[T]) -> Iterator[T]:
+    """Calls to make here, before processes are started, which takes as long."""
+    began = time.monotonic()
+    while time.monotonic() - began < _SECONDS_TO_START:
+        call = next(calls, None)
+        if call is None:
+            return
+        yield call
+
+
+def _is_ours() -> bool:
+    """Whether processes of this machine would be started."""
+    return isinstance(get_active_backend()[0], LokyBackend)
 
 
 def in_parallel(
@@ -96,6 +122,45 @@ def in_parallel(
     """The results of `work` for each task's arguments, in order; one BLAS thread per process."""
     with closing_quietly(start_calls(((work, *task) for task in tasks), n_jobs=n_jobs)) as results:
         return list(results)
+
+
+def processes_for(n_jobs: int, answers: int, fits: int) -> int:
+    """How many processes `fits` fits of a table with this many answers deserve.
+
+    A number that was asked for is kept. All processors (-1) become one where the work would not take longer
+    than to start processes, and fewer where their copies of the answers would not fit in memory.
+    """
+    if n_jobs != -1:
+        return n_jobs
+    if answers * fits < _WORTH_PROCESSES:
+        return 1
+    fitting = int(_memory() / _MEMORY_SHARE / (_BYTES_OF_ANSWER * max(answers, 1)))
+    return max(1, min(int(effective_n_jobs(-1)), fitting))
+
+
+def _memory() -> float:
+    """Bytes of memory that this machine has; unlimited where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+@contextmanager
+def workers(n_jobs: int | None, *modules: str) -> Iterator[None]:
+    """Start processes now, and let them import what they will need while this one does something else."""
+    jobs = int(effective_n_jobs(n_jobs))
+    if jobs == 1:
+        yield
+        return
+    with closing_quietly(start_calls([(_import_all, modules)] * jobs, n_jobs=jobs)) as started:
+        yield
+        list(started)
+
+
+def _import_all(modules: tuple[str, ...]) -> None:
+    for name in modules:
+        import_module(name)
 
 
 @contextmanager
@@ -120,8 +185,7 @@ def start_calls(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered
     machine, or wherever `spread_over` sends them. Our processes ignore Ctrl-C and other signals to end: the
     parent process handles these and ends them; they would only print tracebacks.
     """
-    backend, _ = get_active_backend()
-    ours = isinstance(backend, LokyBackend)
+    ours = _is_ours()
     parallel = Parallel(
         n_jobs=n_jobs,
         return_as="generator" if ordered else "generator_unordered",

@@ -25,7 +25,6 @@ from icqf.engines.choice import engine_of
 from icqf.engines.journal import WorkJournal, fingerprint
 from icqf.engines.parallel import Progress, spread_over
 from icqf.errors import Advice, InputError, InputWarning, counted
-from icqf.models.consensus import best_fits
 from icqf.models.icqf import ICQF, refuse_fixed, scores_of_fit, warned_if_empty
 from icqf.models.multistart import in_memory, solver_of
 from icqf.models.score_intervals import ScoreIntervals
@@ -52,7 +51,7 @@ from icqf.models.selection_rules import (
 )
 from icqf.models.statement import StatedProblem
 from icqf.resampling import tolerances
-from icqf.resampling.bootstrap import stability_curve
+from icqf.resampling.bootstrap import best_fits, stability_curve
 from icqf.resampling.folds import folds_of, halves_of, units_of
 
 Array = NDArray[Any]

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from joblib import effective_n_jobs
 
-from icqf.baselines.retention import FactorCount, parallel_analysis
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factors, Iterated
 from icqf.core.start import Starts, settle
@@ -26,12 +25,15 @@ from icqf.engines.choice import engine_of, run
 from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import Progress, closing_quietly, start_calls
 from icqf.errors import InputError, counted
-from icqf.models.consensus import agreement_of, best_fits
 from icqf.models.factor_names import default_names
 from icqf.models.selection_rules import Evidence, Noise, best_row, draws
+from icqf.resampling.bootstrap import agreement_of, best_fits
 from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut, HiddenFit
 from icqf.resampling.replication import replication_table
+
+if TYPE_CHECKING:
+    from icqf.baselines.retention import FactorCount
 
 _ITERATIONS = 20  # of the fit with each number of factors, before the next factor is added
 _POWER_STEPS = 15  # towards the strongest pattern of what is left; a rough one will do
@@ -654,6 +656,8 @@ def as_table(trials: Sequence[Trial]) -> pd.DataFrame:
 
 def parallel_count(problem: Problem, random_state: Any) -> FactorCount:
     """Parallel analysis of the answers, without items that do not vary."""
+    from icqf.baselines.retention import parallel_analysis
+
     answers = np.where(problem.answers >= 0, problem.answers.astype(float), np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody answered

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from icqf.baselines.retention import FactorCount
 from icqf.data.settings import RULES
 from icqf.errors import InputError
+
+if TYPE_CHECKING:
+    from icqf.baselines.retention import FactorCount
 
 _DRAWS = 2000
 # Errors vary between divisions into folds about 0.4 times as much (in variance) as independent folds would,
@@ -303,6 +305,8 @@ def count_of(
     replicable: pd.DataFrame | None,
 ) -> FactorCount:
     """The number of factors that a rule chose, with its curve and reason."""
+    from icqf.baselines.retention import FactorCount
+
     curve = best_by_k(errors)
     if stability is not None:
         curve = curve.merge(stability[["n_components", "agreement"]], on="n_components")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
@@ -44,9 +45,18 @@ BOTH_WAYS = LinearSegmentedColormap.from_list(
 def default_settings(changes: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Draw and save with matplotlib's defaults and these changes, whatever a ``matplotlibrc`` contains."""
     with mpl.rc_context():
-        mpl.rcdefaults()
+        settings: Any = mpl.rcParams
+        dict.update(settings, _matplotlibs_own())  # valid, and to check them takes milliseconds
         mpl.rcParams.update(changes or {})  # type: ignore[arg-type]
         yield
+
+
+@cache
+def _matplotlibs_own() -> dict[str, Any]:
+    """Matplotlib's defaults, without its choice of a backend, which is not of style."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        return {name: value for name, value in dict.items(mpl.rcParams) if not name.startswith("backend")}
 
 
 def laid_out(figure: Figure) -> Figure:

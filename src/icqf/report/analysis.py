@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -33,7 +34,7 @@ from icqf.errors import InputError, counted
 from icqf.models.icqf import ICQF
 from icqf.models.search import parallel_count
 from icqf.models.statement import StatedProblem
-from icqf.resampling.bootstrap import Resamples, bootstrap
+from icqf.resampling.bootstrap import Resamples, resampling
 from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
 
@@ -163,9 +164,10 @@ def analyse(
     problem, kept = stated.problem, stated.kept
     units = together(known.groups, units_of(problem, None, kept))
     rng, parallel_rng = (np.random.default_rng([random_state, part]) for part in (0, 2))
-    resamples = rival = psychometry = parallel = missing = general = None
+    rival = psychometry = parallel = missing = general = None
+    resampled: Any = nullcontext(lambda: None)
     if n_bootstrap:
-        resamples = bootstrap(
+        resampled = resampling(
             problem,
             scores.to_numpy(dtype=float)[kept].T,
             np.concatenate([model.components_, model.confound_components_]),
@@ -175,18 +177,20 @@ def analyse(
             engine=model.engine,
             rng=rng,
         )
-    if compare:
-        if hidden is None:
-            hidden = getattr(search, "hidden_", None)
-        if hidden is None:
-            hidden = hidden_fit(model, stated, groups=units, n_jobs=n_jobs, random_state=random_state)
-        rival = _rival(known)
-        psychometry = _psychometry(known, n_bootstrap, rng)
-        parallel = _parallel(known, parallel_rng)
-        missing = missing_answers(
-            model, questionnaire, stated=stated, scores=scores, random_state=random_state
-        )
-        general = _general(known)
+    with resampled as found:  # other processes fit the resamples meanwhile
+        if compare:
+            if hidden is None:
+                hidden = getattr(search, "hidden_", None)
+            if hidden is None:
+                hidden = hidden_fit(model, stated, groups=units, n_jobs=n_jobs, random_state=random_state)
+            rival = _rival(known)
+            psychometry = _psychometry(known, n_bootstrap, rng)
+            parallel = _parallel(known, parallel_rng)
+            missing = missing_answers(
+                model, questionnaire, stated=stated, scores=scores, random_state=random_state
+            )
+            general = _general(known)
+        resamples = found()
     return Analysis(
         *(model, study, stated, scores, search, rules, parallel, hidden, resamples, rival, psychometry),
         missing=missing,

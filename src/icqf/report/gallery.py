@@ -17,6 +17,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 
 from icqf.data.confounds import INTERCEPT
+from icqf.engines.parallel import closing_quietly, start_calls
 from icqf.errors import InputError, did_you_mean, shortened
 from icqf.plotting import (
     convergence,
@@ -32,12 +33,10 @@ from icqf.plotting import (
 )
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, default_settings, item_label, laid_out
-from icqf.report.sections.number_of_factors import candidate_table, eigenvalue_table
-from icqf.report.words import Report, Values, changed
+from icqf.report.words import Report, Values, candidate_table, changed, eigenvalue_table
 
 Format = Literal["svg", "pdf", "png", "eps", "tif"]
 FORMATS: tuple[str, ...] = get_args(Format)
-WRITTEN = ("svg", "pdf", "png")
 NAMELESS = ("choice", "scree", "convergence")
 WIDTHS = {1: 3.35, 2: 7.0}  # inches: 85 and 178 mm, the columns of most journals
 TALLEST = 9.0  # inches for a figure on a page with its caption
@@ -176,18 +175,36 @@ def _fonts_without_layout() -> Iterator[None]:
         Options._drop_tables_default = before
 
 
-def write_figures(folder: Path, report: Report) -> list[Path]:
-    """Write every figure as SVG, PDF and PNG (300 dpi); existing ones without factor names are kept."""
-    written = []
-    for name in figure_names(report):
-        if name in NAMELESS and all((folder / f"{name}.{format}").exists() for format in WRITTEN):
-            continue
-        figure = draw_figure(report, name)
-        for format in WRITTEN:
-            path = folder / f"{name}.{format}"
-            path.write_bytes(figure_bytes(figure, format))
-            written.append(path)
-    return written
+@contextmanager
+def drawing(
+    folder: Path, report: Report, *, format: str = "png", n_jobs: int | None = None
+) -> Iterator[Callable[[], list[Path]]]:
+    """Draw every figure, PNG with 300 dpi, while other work is done; what is yielded waits, and writes them.
+
+    Existing figures without factor names are kept.
+    """
+    paths = {name: folder / f"{name}.{format}" for name in figure_names(report)}
+    wanted = {name: path for name, path in paths.items() if name not in NAMELESS or not path.exists()}
+    calls = ((_drawn, report, name, format) for name in wanted)
+    with closing_quietly(start_calls(calls, n_jobs=n_jobs)) as drawn:
+
+        def write() -> list[Path]:
+            folder.mkdir(exist_ok=True)
+            for path, content in zip(wanted.values(), drawn, strict=True):
+                path.write_bytes(content)
+            return list(wanted.values())
+
+        yield write
+
+
+def write_figures(folder: Path, report: Report, *, format: str = "png") -> list[Path]:
+    """Write every figure; existing ones without factor names are kept."""
+    with drawing(folder, report, format=format) as write:
+        return write()
+
+
+def _drawn(report: Report, name: str, format: str) -> bytes:
+    return figure_bytes(draw_figure(report, name), format)
 
 
 def _drawable(report: Report) -> Report:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace as Values
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
 if TYPE_CHECKING:
     from icqf.report.analysis import Analysis
 
@@ -150,3 +152,16 @@ def bar_of(label: object, n: int, total: int, *, limit: int) -> Values:
     if 0 < n < limit:
         return Values(label=str(label), n=None, share=None, below=limit)
     return Values(label=str(label), n=int(n), share=int(n) / max(total, 1), below=0)
+
+
+def candidate_table(found: Values) -> pd.DataFrame:
+    """The candidates as a table for `cv_curve`."""
+    return pd.DataFrame([vars(candidate) for candidate in found.candidates])
+
+
+def eigenvalue_table(found: Values) -> pd.DataFrame:
+    """The eigenvalues of parallel analysis as a table for `scree`."""
+    return pd.DataFrame(
+        [(row.factor, row.observed, row.unrelated) for row in found.eigenvalues],
+        columns=["n_components", "eigenvalue", "random_eigenvalue"],
+    )

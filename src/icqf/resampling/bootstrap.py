@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,16 @@ from icqf.core.result import Factors
 from icqf.core.start import Starts
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
-from icqf.engines.parallel import in_parallel, on_one_thread, pieces
+from icqf.engines.parallel import closing_quietly, in_parallel, on_one_thread, pieces, start_calls
 from icqf.resampling import tolerances
-from icqf.resampling.folds import drawn_counts
+from icqf.resampling.folds import drawn_counts, halves_of
 from icqf.resampling.matching import aligned, correlations
 
 Array = NDArray[Any]
 Z = 1.96
+STARTS = ("nndsvd", "rotated")
+N_HALVES = 10  # divisions into halves; they cost as much as ten resamples
+Candidates = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +63,17 @@ class Resamples:
         )
 
 
-def bootstrap(
+def bootstrap(problem: Problem, scores: Array, loadings: Array, **how: Any) -> Resamples:
+    """Fit resampled participants, starting each time from the fitted model; `how` as for `resampling`.
+
+    This shows how the solution varies with the sample, not whether another start would find another one.
+    """
+    with resampling(problem, scores, loadings, **how) as resamples:
+        return resamples()
+
+
+@contextmanager
+def resampling(
     problem: Problem,
     scores: Array,
     loadings: Array,
@@ -69,25 +83,27 @@ def bootstrap(
     n_jobs: int | None = None,
     engine: str | Engine = "local",
     rng: np.random.Generator,
-) -> Resamples:
-    """Fit resampled participants, starting each time from the fitted model.
-
-    This shows how the solution varies with the sample, not whether another start would find another one.
-    """
+) -> Iterator[Callable[[], Resamples]]:
+    """Fit resampled participants while other work is done; what is yielded waits for them."""
     loadings = problem.scaled_loadings(loadings)
     engine = engine_of(engine).for_many(problem)
     n_jobs = 1 if engine.batches else n_jobs
     whole = on_one_thread(settled, problem, Factors(scores, loadings))
     counts = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
     tasks = [(problem, whole, part, engine) for part in pieces(counts, n_jobs)]
-    k = len(scores)
-    every, agreement = [], []
-    for refit in (refit for part in in_parallel(refits, tasks, n_jobs=n_jobs) for refit in part):
-        order, _ = aligned(loadings[:k], refit[:k])
-        matched = np.concatenate([refit[:k][order], refit[k:]])
-        every.append(problem.own_loadings(matched))
-        agreement.append(np.diag(correlations(loadings[:k], matched[:k])))
-    return Resamples(np.stack(every), np.stack(agreement))
+    with closing_quietly(start_calls(((refits, *task) for task in tasks), n_jobs=n_jobs)) as parts:
+
+        def resamples() -> Resamples:
+            k = len(scores)
+            every, agreement = [], []
+            for refit in (refit for part in parts for refit in part):
+                order, _ = aligned(loadings[:k], refit[:k])
+                matched = np.concatenate([refit[:k][order], refit[k:]])
+                every.append(problem.own_loadings(matched))
+                agreement.append(np.diag(correlations(loadings[:k], matched[:k])))
+            return Resamples(np.stack(every), np.stack(agreement))
+
+        yield resamples
 
 
 def settled(problem: Problem, start: Factors) -> Factors:
@@ -116,8 +132,134 @@ def _drawn_start(start: Factors, counts: Array) -> Factors:
     return Factors(start.scores[:, counts > 0], start.loadings, multipliers)
 
 
-Candidates = Sequence[tuple[int, float]]
-STARTS = ("nndsvd", "rotated")
+class Agreement(NamedTuple):
+    """How well the factors of a model are found in halves of the participants, and in resamples."""
+
+    halves: Array  # (n_halves, k): of each factor's counterparts in two halves, which share no participant
+    resampled: Array  # (n_resamples, k): of each factor with its counterpart in a resample
+
+
+def agreement_of(
+    problem: Problem,
+    models: Sequence[tuple[float, Array]],
+    *,
+    n_halves: int = N_HALVES,
+    n_resamples: int = 0,
+    groups: Array | None = None,
+    n_jobs: int | None = None,
+    engine: str | Engine = "local",
+    rng: np.random.Generator,
+) -> list[Agreement]:
+    """Agreement of the factors of each (beta, loadings) with those of fits to halves and resamples.
+
+    Unlike in `bootstrap`, everything is fitted from scratch, from two starts, without knowledge of the model.
+    Resamples share their sample's errors; halves share none. As in the search, the bound on reconstructed
+    answers is left to clipping.
+    """
+    draws = [drawn_counts(problem.n, groups, rng) for _ in range(n_resamples)]
+    for _ in range(n_halves):
+        half = halves_of(problem, groups=groups, rng=rng)
+        draws += [(half == side).astype(int) for side in (0, 1)]
+    engine = engine_of(engine).for_many(problem.without_reconstruction_bound())
+    n_jobs = 1 if engine.batches else n_jobs
+    tasks = [(problem, tuple(models), part, engine) for part in pieces(draws, n_jobs)]
+    found = [each for part in in_parallel(_counterparts, tasks, n_jobs=n_jobs) for each in part]
+    every = []
+    for at, (_, loadings) in enumerate(models):
+        fits = [each[at] for each in found]
+        sides = zip(fits[n_resamples::2], fits[n_resamples + 1 :: 2], strict=True)
+        every.append(
+            Agreement(
+                np.array([np.diag(correlations(one, two)) for one, two in sides]),
+                np.array([np.diag(correlations(loadings, fit)) for fit in fits[:n_resamples]]),
+            )
+        )
+    return every
+
+
+def _counterparts(
+    problem: Problem, models: Sequence[tuple[float, Array]], draws: Sequence[Array], engine: Engine
+) -> list[list[Array]]:
+    """For each draw and model, the loadings (k, m) of the factors' counterparts."""
+    candidates = [(len(loadings), beta) for beta, loadings in models]
+    if engine.batches:
+        found = _best_fits([problem.counted(counts) for counts in draws], candidates, engine)
+    else:
+        found = [best_fits(problem.drawn(counts), candidates, engine=engine) for counts in draws]
+    return [
+        [_counterpart(loadings, fit) for (_, loadings), fit in zip(models, fits, strict=True)]
+        for fits in found
+    ]
+
+
+def _counterpart(loadings: Array, found: Array) -> Array:
+    """Loadings (k, m) of each factor's counterpart among the factors of a fit (k + c, m)."""
+    order, _ = aligned(loadings, found[: len(loadings)])
+    return found[order]
+
+
+def fresh_agreement(problem: Problem, loadings: Array, beta: float) -> Array:
+    """Correlation (k,) of each factor with its counterpart when a problem is fitted from scratch."""
+    (found,) = best_fits(problem, [(len(loadings), beta)])
+    return np.diag(correlations(loadings, _counterpart(loadings, found)))
+
+
+def best_fits(
+    problem: Problem, candidates: Sequence[tuple[int, float]], *, engine: str | Engine = "local"
+) -> list[Array]:
+    """Loadings (k + c, m) of each (k, beta): from two starts, the fit with the better objective."""
+    return _best_fits([problem], candidates, engine)[0]
+
+
+def _best_fits(
+    resamples: Sequence[Problem], candidates: Sequence[tuple[int, float]], engine: str | Engine
+) -> list[list[Array]]:
+    """The same for several problems, as one batch."""
+    problems, starts = [], []
+    for problem in resamples:
+        shared = Starts(problem.without_reconstruction_bound())
+        for k, beta in candidates:
+            own = shared.with_beta(beta)
+            problems += [own.problem] * len(STARTS)
+            starts += [own.make(name, k) for name in STARTS]
+    fits = run(
+        problems,
+        starts,
+        tol=tolerances.RESAMPLE,
+        max_iter=tolerances.MAX_ITER,
+        exact=False,
+        engine=engine,
+    )
+    best = []
+    for at in range(0, len(fits), len(STARTS)):
+        ends = [fit.factors for fit in fits[at : at + len(STARTS)]]
+        reached = [problems[at].objective(end.scores, end.loadings) for end in ends]
+        best.append(ends[int(np.argmin(reached))].loadings.astype(float))
+    return [best[at : at + len(candidates)] for at in range(0, len(best), len(candidates))]
+
+
+def averaged_loadings(
+    problem: Problem, reference: Array, beta: float, *, draws: Sequence[Array], n_jobs: int | None = None
+) -> Array:
+    """Mean loadings (k + c, m) of fits to resamples, in the problem's units.
+
+    `reference` (k, m) are the loadings that factors are matched to, and `draws` say how often each
+    participant is in each resample.
+    """
+    tasks = [(problem, part, reference, beta) for part in pieces(draws, n_jobs)]
+    found = [each for part in in_parallel(_resampled, tasks, n_jobs=n_jobs) for each in part]
+    mean: Array = np.mean(found, axis=0)
+    return mean
+
+
+def _resampled(problem: Problem, draws: Sequence[Array], reference: Array, beta: float) -> list[Array]:
+    """Loadings (k + c, m) of some resamples, fitted from scratch, with factors in the reference's order."""
+    k, found = len(reference), []
+    for counts in draws:
+        (loadings,) = best_fits(problem.drawn(counts), [(k, beta)])
+        order, _ = aligned(reference, loadings[:k])
+        found.append(np.concatenate([loadings[:k][order], loadings[k:]]))
+    return found
 
 
 def stability_curve(

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from icqf.errors import InputError, counted, listed
 
@@ -29,6 +28,8 @@ def correlations(a: Array, b: Array, *, centred: bool = True) -> Array:
 def paired(similarity: Array, *, greedy: bool = False) -> tuple[Array, Array]:
     """Matched rows and columns of a similarity matrix: the pairs with the largest sum, or greedily."""
     if not greedy:
+        from scipy.optimize import linear_sum_assignment
+
         rows, columns = linear_sum_assignment(similarity, maximize=True)
         return rows, columns
     left = similarity.copy()

@@ -30,17 +30,18 @@ def run_demo(
     force: bool = False,
     callback: Callback | None = None,
     begin: Callable[[Study], object] | None = None,
+    jobs: int = -1,
 ) -> tuple[StudyFit, list[str]]:
     """Write the demo's files into `folder`, fit them, and write the results into ``folder/results``.
 
     `force` replaces data files edited since an earlier demo; `begin` is called with the study once its files
-    have been read. Returns the fit and the names of the result files.
+    have been read, `jobs` the number of processes. Returns the fit and the names of the result files.
     """
     results = folder / "results"
     if folder.is_dir():
         refuse_existing(results, "demo", force=True)
     answers, codebook = write_demo_files(data, folder, force=force)
-    options = StudyOptions.of({**demo_values(data, answers, codebook), **SEARCH})
+    options = StudyOptions.of({**demo_values(data, answers, codebook), "jobs": jobs, **SEARCH})
     study = read_study(options)
     if begin is not None:
         begin(study)

@@ -36,7 +36,7 @@ from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
 from icqf.workflow.naming import suggestions
 from icqf.workflow.options import StudyOptions, as_options
-from icqf.workflow.read import read_study
+from icqf.workflow.read import jobs_for, read_study
 from icqf.workflow.select import rules_of_study
 
 Callback = Callable[[Any], object]
@@ -106,7 +106,7 @@ class StudyFit:
             rules=self.rules,
             hidden=self.hidden,
             n_bootstrap=self.options.bootstrap,
-            n_jobs=self.options.jobs,
+            n_jobs=jobs_for(self.options, self.study.questionnaire),
             random_state=self.options.seed,
         )
 
@@ -150,8 +150,9 @@ def fit_study(
         warnings.simplefilter("always")
         questionnaire, model = study.questionnaire, model_of(options)
         stated = model.state(questionnaire)
+        jobs: int | None = jobs_for(options, questionnaire)
         if options.searches:
-            search = searcher(options, checkpoint=checkpoint, callback=callback)
+            search = searcher(options, jobs, checkpoint=checkpoint, callback=callback)
             solution = search.solve(stated, groups=questionnaire.groups)
             model = search.best_estimator_
             chosen = search.n_components_, search.beta_
@@ -170,7 +171,7 @@ def fit_study(
         stated = replace(stated, problem=stated.problem.with_beta(float(model.beta)))
         report = callback or (lambda _: None)
         common: dict[str, Any] = {"groups": questionnaire.groups, "random_state": options.seed}
-        with spread_over(engine_of(model.engine), options.jobs) as jobs:
+        with spread_over(engine_of(model.engine), jobs) as jobs:
             if options.consensus:
                 report(Progress(0, 0, what="Averaging over resampled participants"))
                 model = consensus(model, stated, n_jobs=jobs, **common)
@@ -248,13 +249,18 @@ def select_study(
     callback: Callback | None = None,
 ) -> ICQFCV:
     """Choose the number of factors and β by cross-validation."""
-    return searcher(options, checkpoint=checkpoint, callback=callback).fit(study.questionnaire)
+    jobs = jobs_for(options, study.questionnaire)
+    return searcher(options, jobs, checkpoint=checkpoint, callback=callback).fit(study.questionnaire)
 
 
 def searcher(
-    options: StudyOptions, *, checkpoint: Path | WorkJournal | None, callback: Callback | None
+    options: StudyOptions,
+    jobs: int | None,
+    *,
+    checkpoint: Path | WorkJournal | None,
+    callback: Callback | None,
 ) -> ICQFCV:
-    """Return the cross-validation described by the options."""
+    """Return the cross-validation described by the options, in so many processes."""
     how: dict[str, Any] = {
         "betas": options.beta or "auto",
         "n_splits": options.n_splits,
@@ -266,7 +272,7 @@ def searcher(
         model_of(options),
         n_components=options.n_components or "auto",
         **(_changed(how, ICQFCV()) if options.paper else how),
-        n_jobs=options.jobs,
+        n_jobs=jobs,
         checkpoint=checkpoint,
         callback=callback,
         random_state=options.seed,

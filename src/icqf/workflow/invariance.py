@@ -18,9 +18,8 @@ from icqf.plotting import group_loadings
 from icqf.plotting.style import default_settings, factor_names
 from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
 from icqf.report.document import Document, made_by, write_document
-from icqf.workflow.naming import DECIMALS
 from icqf.workflow.new_answers import ModelledAnswers
-from icqf.workflow.results_folder import tool_provenance, write_folder
+from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
 
 _SHOWN = 14
 

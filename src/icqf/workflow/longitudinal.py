@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +19,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
 from icqf.data.study import Study
 from icqf.errors import Advice, InputError, counted, did_you_mean, listed
-from icqf.io.readers.questionnaires import StudyTable, read_files
+from icqf.io.readers.questionnaires import read_files
 from icqf.io.readers.table import Table, require_column
 from icqf.io.readers.visit_columns import visit_columns
 from icqf.io.study_files import StudyFiles
@@ -32,10 +32,9 @@ from icqf.plotting.style import default_settings
 from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
 from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.fit import anonymous, run_provenance, user_warnings
-from icqf.workflow.naming import DECIMALS
 from icqf.workflow.options import LongitudinalOptions, as_options
-from icqf.workflow.read import study_of
-from icqf.workflow.results_folder import write_folder
+from icqf.workflow.read import jobs_for, study_of, visit_rows
+from icqf.workflow.results_folder import DECIMALS, write_folder
 
 STRONGEST = 8  # items of a factor in the table of constant loadings
 _GAPS = {
@@ -269,7 +268,6 @@ def _loading(row: Mapping[Any, Any]) -> str:
     return f"{row['loading']:.2f}{interval}"
 
 
-ROW = "row of the file"
 Callback = Callable[[Any], object]
 
 
@@ -279,13 +277,6 @@ def read_visits(options: StudyFiles | str | os.PathLike[str], **more: Any) -> St
     read = read_files(options)
     participant, age = _who_and_when(read.table, options)
     return study_of(read, visit_rows(read, participant, age, options.confounds))
-
-
-def visit_rows(read: StudyTable, participant: str, age: str, confounds: Sequence[str]) -> Questionnaire:
-    """Return a table as a questionnaire with one row per visit."""
-    frame = read.table.frame.assign(**{ROW: [f"row {row}" for row in read.table.rows]})
-    roles = replace(read.files, id=ROW, groups=participant, confounds=(age, *confounds))
-    return replace(read, table=replace(read.table, frame=frame, id=None), files=roles).questionnaire()
 
 
 def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]:
@@ -387,6 +378,7 @@ def fit_visits(
     study = read_visits(options) if study is None else study
     visits = study.questionnaire
     model, search = visits_model(options, visits), None
+    jobs = jobs_for(options, visits)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if options.searches:
@@ -399,7 +391,7 @@ def fit_visits(
                 n_splits=options.n_splits,
                 n_repeats=options.n_repeats,
                 rule=options.rule,
-                n_jobs=options.jobs,
+                n_jobs=jobs,
                 checkpoint=checkpoint,
                 callback=callback,
                 random_state=options.seed,
@@ -416,7 +408,7 @@ def fit_visits(
                 changes = model.changes(visits, n_permutations=options.permutations)
         courses = model.courses()
         if options.bootstrap:
-            courses = model.courses(visits, n_resamples=options.bootstrap, n_jobs=options.jobs)
+            courses = model.courses(visits, n_resamples=options.bootstrap, n_jobs=jobs)
     seconds = time.perf_counter() - clock
     messages = user_warnings(caught)
     return VisitsFit(options, study, model, scores, search, courses, changes, messages, started, seconds)

@@ -40,10 +40,9 @@ from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.fit import anonymous, model_of, run_provenance, searcher, user_warnings
-from icqf.workflow.naming import DECIMALS
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.read import InstrumentFile, find_instruments, require_ids
-from icqf.workflow.results_folder import write_folder
+from icqf.workflow.read import InstrumentFile, find_instruments, jobs_for, require_ids
+from icqf.workflow.results_folder import DECIMALS, write_folder
 
 Callback = Callable[[Progress], object]
 Studies = dict[str, tuple[StudyOptions, Study]]
@@ -165,8 +164,8 @@ def fit_battery(
         item_weight="variance",
     )
     model = MetaICQF(
-        {name: _stage(own) for name, (own, _) in studies.items()},
-        meta_estimator=_stage(second),
+        {name: _stage(own, jobs_for(own, study.questionnaire)) for name, (own, study) in studies.items()},
+        meta_estimator=_stage(second, 1),
         checkpoint=journal,
         callback=callback,
         random_state=options.seed,
@@ -191,9 +190,9 @@ def _named_as_option(error: InputError) -> InputError:
     return error
 
 
-def _stage(options: StudyOptions) -> ICQF | ICQFCV:
+def _stage(options: StudyOptions, jobs: int) -> ICQF | ICQFCV:
     if options.searches:
-        return searcher(options, checkpoint=None, callback=None)
+        return searcher(options, jobs, checkpoint=None, callback=None)
     (k,), (beta,) = options.n_components, options.beta
     return model_of(options).set_params(n_components=k, beta=beta)
 
@@ -210,10 +209,10 @@ def _compare(
     def callback_for(stage: str) -> Callback | None:
         return None if callback is None else lambda progress: callback(replace(progress, stage=stage))
 
-    search = searcher(
-        replace(options, n_components=()), checkpoint=journal, callback=callback_for("all items at once")
-    )
-    flat: Any = search.fit(battery.flat()).best_estimator_
+    together, options = battery.flat(), replace(options, n_components=())
+    jobs = jobs_for(options, together)
+    search = searcher(options, jobs, checkpoint=journal, callback=callback_for("all items at once"))
+    flat: Any = search.fit(together).best_estimator_
     return tuple(
         compare_hierarchy(
             model,
@@ -221,7 +220,7 @@ def _compare(
             flat=flat,
             hide=hide,
             n_splits=options.n_splits,
-            n_jobs=options.jobs,
+            n_jobs=jobs,
             checkpoint=journal,
             callback=callback_for(f"hidden {hide}"),
             random_state=options.seed,

@@ -29,12 +29,11 @@ from icqf.models.persistence import rebuild
 from icqf.report import Report, from_json, renamed, write_report
 from icqf.report.document import FORMATS
 from icqf.report.fit_report import document_of
-from icqf.report.gallery import write_figures
+from icqf.report.gallery import drawing
 from icqf.report.paper import write_paper_tables
-from icqf.workflow.results_folder import PROVENANCE, files_in, refuse_file
+from icqf.workflow.results_folder import DECIMALS, PROVENANCE, files_in, refuse_file
 
 FIGURES = "figures"
-DECIMALS = 6  # scores are solved for to about 1e-5
 
 
 def factors_table(model: ICQF) -> pd.DataFrame:
@@ -65,21 +64,32 @@ def suggestions(model: ICQF) -> list[str]:
     return suggested_names(model.loadings_.div(spans, axis=0), model.codebook_.items)
 
 
-def write_named(place: Path, model: ICQF, report: Report | None, *, format: str, figures: bool) -> None:
+def write_named(
+    place: Path,
+    model: ICQF,
+    report: Report | None,
+    *,
+    format: str,
+    figures: bool,
+    n_jobs: int | None = None,
+) -> None:
     """Write loadings, factors, the model and the report, with the model's names of factors.
 
-    With `figures`, the report's figures and tables are also written as separate files.
+    With `figures`, the report's figures and tables are also written as separate files; other processes draw
+    them meanwhile.
     """
+    if report is not None and figures:
+        with drawing(place / FIGURES, report, n_jobs=n_jobs) as write_figures:
+            write_named(place, model, report, format=format, figures=False)
+            write_paper_tables(place, report)
+            write_figures()
+        return
     loadings = model.loadings_.rename_axis("item")
     write_table(loadings, place / f"loadings.{format}", decimals=DECIMALS)
     write_table(factors_table(model), place / f"factors.{format}", decimals=DECIMALS)
     model.save(place / "model.icqf")
     if report is not None:
         write_report(place / "report.html", report)
-    if report is not None and figures:
-        (place / FIGURES).mkdir(exist_ok=True)
-        write_figures(place / FIGURES, report)
-        write_paper_tables(place, report)
 
 
 _COLUMNS = ("factor", "name", "top_items")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -227,16 +226,3 @@ def _section(norms: Norms, name: str, title: str) -> Section:
     error = norms.errors[norms.factors.index(name)]
     parts.append(f"The standard error of a percentile is about {error} points.")
     return Section(title, parts)
-
-
-def with_percentiles(
-    scores: pd.DataFrame, norms: Norms, covariates: pd.DataFrame | None
-) -> tuple[pd.DataFrame, Counter[str]]:
-    """Add columns such as mood_percentile and mood_t; also count why participants have none."""
-    ranks, t = norms.percentiles(scores, covariates), norms.t_scores(scores, covariates)
-    added: dict[str, pd.Series] = {}
-    for name in norms.factors:
-        added |= {f"{name}_percentile": ranks[name], f"{name}_t": t[name]}
-    reasons: Counter[str] = Counter() if covariates is None else Counter(norms.reasons(covariates))
-    del reasons[""]
-    return scores.assign(**added), reasons

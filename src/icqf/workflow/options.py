@@ -43,7 +43,7 @@ from icqf.io.formats import WRITABLE
 from icqf.io.study_files import StudyFiles
 
 SEED = "Seed of all random numbers."
-JOBS = "Processes; -1 uses all processors."
+JOBS = "Processes; -1 uses all processors where that saves time."
 _ABOUT_JOBS = {"kind": Number(least=-1, whole=True), "label": "Processes"}
 
 
@@ -159,7 +159,7 @@ missing_codes, reverse, visit
     tol: float = option(1e-3, "Tolerance at which a fit counts as converged.", label="Tolerance")
     max_iter: int = option(500, "Maximum number of iterations.", label="Iterations")
     seed: int = option(0, SEED, label="Seed")
-    jobs: int = option(1, JOBS, **_ABOUT_JOBS)
+    jobs: int = option(-1, JOBS, **_ABOUT_JOBS)
     engine: str = option(
         "local", "Where the iterations run: this computer's processors, a Dask cluster, or a GPU."
     )
@@ -679,7 +679,7 @@ class InvarianceOptions(ModelledOptions):
         label="Resamples",
     )
     seed: int = option(0, SEED, label="Seed")
-    jobs: int = option(1, JOBS, **_ABOUT_JOBS)
+    jobs: int = option(-1, JOBS, **_ABOUT_JOBS)
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -22,9 +22,8 @@ from icqf.report.blocks import Block, Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
 from icqf.resampling.replication import FOUND
 from icqf.workflow.fit import fit_study
-from icqf.workflow.naming import DECIMALS
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.results_folder import tool_provenance, write_folder
+from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
 
 
 def pilot_of(

@@ -19,8 +19,7 @@ from icqf.plotting.style import correlation_cells, factor_names
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
 from icqf.resampling.replication import FOUND
-from icqf.workflow.naming import DECIMALS
-from icqf.workflow.results_folder import refuse_file
+from icqf.workflow.results_folder import DECIMALS, refuse_file
 
 _OTHER_KINDS = {
     "longitudinal-model": "a model of repeated visits",

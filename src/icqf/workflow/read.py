@@ -16,6 +16,7 @@ from icqf.data.frames import AnswersInParts, SomeAnswers
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.data.settings import parameter_error
 from icqf.data.study import Study
+from icqf.engines.parallel import processes_for
 from icqf.errors import Advice, InputError, counted, has_note, listed
 from icqf.io.codebook import items_and_instruments, read_instruments
 from icqf.io.formats import ARROW, PARQUET, READERS, TEXT
@@ -25,6 +26,8 @@ from icqf.io.readers.table import Table, require_column
 from icqf.io.study_files import StudyFiles
 from icqf.screening.ranges import refuse_wide_range
 from icqf.workflow.options import StudyOptions, as_options
+
+ROW = "row of the file"
 
 
 def read_study(
@@ -85,6 +88,13 @@ def study_of(read: StudyTable, questionnaire: Questionnaire) -> Study:
     )
 
 
+def visit_rows(read: StudyTable, participant: str, age: str, confounds: Sequence[str]) -> Questionnaire:
+    """Return a table as a questionnaire with one row per visit."""
+    frame = read.table.frame.assign(**{ROW: [f"row {row}" for row in read.table.rows]})
+    roles = replace(read.files, id=ROW, groups=participant, confounds=(age, *confounds))
+    return replace(read, table=replace(read.table, frame=frame, id=None), files=roles).questionnaire()
+
+
 def _refuse_unusable(questionnaire: Questionnaire) -> None:
     if questionnaire.n_participants == 0:
         raise InputError(f"{questionnaire.source}: there is no participant to fit; every row is empty.")
@@ -128,6 +138,13 @@ def stream_of(options: StudyFiles) -> Stream | None:
                 f" cannot be used with a table that is read in parts ({stream.source}); {remedies[name]}.",
             )
     return stream
+
+
+def jobs_for(options: StudyOptions, questionnaire: Questionnaire, *, fits: int = 500) -> int:
+    """Return the number of processes for a study that is fitted about so many times."""
+    answers = questionnaire.n_participants * questionnaire.n_items
+    jobs = options.jobs if options.engine == "local" else 1
+    return processes_for(jobs, answers, fits)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,10 @@ from icqf.engines.parallel import Progress
 from icqf.io.write import write_table
 from icqf.report import report_of
 from icqf.workflow.fit import Callback, StudyFit, provenance_of
-from icqf.workflow.naming import DECIMALS, write_named
+from icqf.workflow.naming import write_named
 from icqf.workflow.options import ScoreColumns
-from icqf.workflow.results_folder import write_folder
+from icqf.workflow.read import jobs_for
+from icqf.workflow.results_folder import DECIMALS, write_folder
 from icqf.workflow.score import write_scores
 from icqf.workflow.select import write_rules
 
@@ -99,7 +100,8 @@ def _config(fit: StudyFit, place: Path, folder: Path) -> None:
 def _named(fit: StudyFit, place: Path, folder: Path) -> None:
     options = fit.options
     report = report_of(fit.analysis, with_participants=options.with_participants) if options.report else None
-    write_named(place, fit.model, report, format=options.format, figures=options.figures)
+    jobs = jobs_for(options, fit.study.questionnaire)
+    write_named(place, fit.model, report, format=options.format, figures=options.figures, n_jobs=jobs)
 
 
 def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:

@@ -21,6 +21,7 @@ from icqf.io.provenance import fingerprints_of, versions
 from icqf.io.write import require_writer
 
 PROVENANCE = "provenance.json"
+DECIMALS = 6  # scores are solved for to about 1e-5
 
 
 def safe_name(name: str, *, otherwise: str = "file") -> str:

@@ -30,8 +30,6 @@ from icqf.models.longitudinal import LongitudinalICQF
 from icqf.models.meta import MetaICQF
 from icqf.models.score_intervals import NOTHING_ANSWERED, RELIABLE, ScoreIntervals, reliable_change
 from icqf.models.score_table import FEWEST, score_table
-from icqf.workflow.longitudinal import visit_rows
-from icqf.workflow.naming import DECIMALS
 from icqf.workflow.new_answers import (
     FaultyBatch,
     ModelledBatches,
@@ -43,8 +41,9 @@ from icqf.workflow.new_answers import (
     load_model,
     require_model_columns,
 )
-from icqf.workflow.norms import with_percentiles
 from icqf.workflow.options import ScoreColumns
+from icqf.workflow.read import visit_rows
+from icqf.workflow.results_folder import DECIMALS
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")
@@ -576,3 +575,16 @@ def _score_visits(model: LongitudinalICQF, files: StudyFiles, begin: Begin) -> S
         scores = model.set_params(participant=participant).transform(visits)
     silent = int(scores.iloc[:, 0].isna().sum())
     return Scored(scores.reset_index(level=1), reader.notes(visits.notes), silent)
+
+
+def with_percentiles(
+    scores: pd.DataFrame, norms: Norms, covariates: pd.DataFrame | None
+) -> tuple[pd.DataFrame, Counter[str]]:
+    """Add columns such as mood_percentile and mood_t; also count why participants have none."""
+    ranks, t = norms.percentiles(scores, covariates), norms.t_scores(scores, covariates)
+    added: dict[str, pd.Series] = {}
+    for name in norms.factors:
+        added |= {f"{name}_percentile": ranks[name], f"{name}_t": t[name]}
+    reasons: Counter[str] = Counter() if covariates is None else Counter(norms.reasons(covariates))
+    del reasons[""]
+    return scores.assign(**added), reasons

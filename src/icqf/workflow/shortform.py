@@ -25,10 +25,9 @@ from icqf.io.write import write_table
 from icqf.plotting import short_form_curve
 from icqf.plotting.style import default_settings
 from icqf.report import scoring_page
-from icqf.workflow.naming import DECIMALS
 from icqf.workflow.new_answers import ModelledAnswers
 from icqf.workflow.options import ShortFormOptions
-from icqf.workflow.results_folder import tool_provenance, write_folder
+from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
 
 
 def shorten_study(

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from icqf.analyses.planning import BELOW, BEYOND, simulated_agreement, subsampled_agreement
 from icqf.analyses.simulation import Population, Populations
 from icqf.data.questionnaire import Questionnaire
-from icqf.models.consensus import best_fits, replication_probability
+from icqf.models.consensus import replication_probability
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
+from icqf.resampling.bootstrap import best_fits
 from icqf.resampling.matching import aligned
 from icqf.resampling.replication import (
     COEFFICIENTS,

@@ -19,9 +19,9 @@ from sklearn.utils import check_random_state
 
 from icqf import ICQFCV
 from icqf.data.questionnaire import Questionnaire
-from icqf.models.consensus import agreement_of
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block
+from icqf.resampling.bootstrap import agreement_of
 from icqf.resampling.folds import units_of
 from icqf.resampling.replication import FOUND, ONE_ITEM, fisher_z, stepped_up, strongest_share
 from icqf.workflow.evaluation import Design

@@ -19,10 +19,10 @@ from icqf.core.problem import Problem
 from icqf.data.questionnaire import Questionnaire
 from icqf.engines.base import NamedStart
 from icqf.engines.choice import run
-from icqf.models.consensus import best_fits
 from icqf.models.icqf import ICQF
 from icqf.models.multistart import REACHED, n_reached
 from icqf.report.blocks import Block, Grid
+from icqf.resampling.bootstrap import best_fits
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND

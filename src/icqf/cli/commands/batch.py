@@ -24,7 +24,7 @@ SOME_FAILED = 1
     epilog="""\b
 Examples:
   icqf batch study/ --out results
-  icqf batch study/ --confounds age sex --jobs 2 --out results
+  icqf batch study/ --confounds age sex --out results
   icqf batch wide.csv --codebook items.csv --out results""",
 )
 @settings(StudyOptions, "columns", "candidates", "paper", "model", "format", "report", without=("names",))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from icqf.cli.commands.fit import NEEDED
 from icqf.cli.job import announce, say
 from icqf.cli.parsing import FILE
 from icqf.cli.terminal import Meter, echo
@@ -17,11 +18,12 @@ if TYPE_CHECKING:
     from icqf.workflow.fit import StudyFit
 
 REAL = ("help", "bfi", "phq9")
+SMALL = ("help", "phq9")  # for which starting processes would take longer than the fit
 
 
 @click.command(
     "demo",
-    short_help="The whole analysis on embedded data: about half a minute.",
+    short_help="The whole analysis on embedded data: a few seconds.",
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
@@ -36,19 +38,21 @@ Examples:
 )
 @click.option("--out", type=FILE, default=Path("icqf-demo"), help="Folder for the data and the results.")
 @click.option("--force", is_flag=True, help="Replace the demo's data files if they were edited.")
+@click.option("--jobs", type=int, default=-1, help="Processes; -1 uses all processors.")
 @click.option("--open", "show", is_flag=True, help="Open the report in the browser at the end.")
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing but errors.")
-def command(data: str, out: Path, force: bool, show: bool, quiet: bool) -> None:
+def command(data: str, out: Path, force: bool, jobs: int, show: bool, quiet: bool) -> None:
     """Run the whole analysis once: write a study's files into a folder, check them, fit, and write results.
 
     The files are treated exactly like your own.
     """
-    from icqf.workflow.demo import run_demo
+    from icqf.engines.parallel import workers
 
+    with workers(1 if data in SMALL else jobs, NEEDED):
+        from icqf.workflow.demo import run_demo
+    how: dict[str, Any] = {"begin": lambda study: announce(study, quiet=quiet), "jobs": jobs}
     with Meter(quiet=quiet) as meter:
-        fit, names = run_demo(
-            data, out, force=force, callback=meter, begin=lambda study: announce(study, quiet=quiet)
-        )
+        fit, names = run_demo(data, out, force=force, callback=meter, **how)
     report = (out / "results" / "report.html").resolve()
     if not quiet:
         _show(fit, out, names)

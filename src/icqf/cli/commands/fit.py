@@ -13,6 +13,8 @@ from icqf.cli.terminal import echo
 from icqf.cli.text import choice_text, model_text, no_structure, rules_text
 from icqf.workflow.options import StudyOptions
 
+NEEDED = "icqf.models.search"  # what other processes import while this one imports the rest
+
 
 @click.command(
     "fit",
@@ -38,9 +40,8 @@ def command(
 
     The number of factors and the penalty are chosen by cross-validation unless both are set.
     """
-    from icqf.workflow.fit import fit_study
-    from icqf.workflow.read import read_study
-    from icqf.workflow.results import write_results
+    from icqf.engines.parallel import workers
+    from icqf.workflow.read import jobs_for, read_study
     from icqf.workflow.results_folder import refuse_results
 
     options = options_of(ctx, StudyOptions)
@@ -51,7 +52,10 @@ def command(
     files = (*options.paths, ctx.params["config"])
     refuse_results(*(out, "fit", study.questionnaire), format=options.format, force=force, inputs=files)
     with job(ctx, out, journal=options.searches) as meter:
-        announce(study, quiet=quiet)
+        with workers(jobs_for(options, study.questionnaire), NEEDED):
+            announce(study, quiet=quiet)
+            from icqf.workflow.fit import fit_study
+            from icqf.workflow.results import write_results
         fit = fit_study(options, study=study, checkpoint=meter.journal, callback=meter)
         names = write_results(fit, out, force=force, callback=meter)
     if quiet:

@@ -23,7 +23,7 @@ from icqf.workflow.options import InvarianceOptions
     epilog="""\b
 Examples:
   icqf invariance results/model.icqf answers.csv --by sex
-  icqf invariance results/model.icqf answers.csv --by site --jobs 2 --out sites""",
+  icqf invariance results/model.icqf answers.csv --by site --out sites""",
 )
 @settings(InvarianceOptions)
 @job_options("groups", out_help="Folder for tables, figure and page.")

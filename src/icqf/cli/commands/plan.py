@@ -25,7 +25,7 @@ FOR_A_PILOT = "is for the answers of a pilot study and has no effect on a model 
     epilog="""\b
 Examples:
   icqf plan results/model.icqf
-  icqf plan pilot.csv --codebook items.csv --n-components 4 --beta 0.1 --jobs 2
+  icqf plan pilot.csv --codebook items.csv --n-components 4 --beta 0.1
   icqf plan results/model.icqf --sizes 200 400 800 --repeats 50""",
 )
 @settings(PlanOptions, "columns", "candidates", "model")

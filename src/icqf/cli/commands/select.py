@@ -21,8 +21,8 @@ from icqf.workflow.options import StudyOptions
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
-  icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv
-  icqf select answers.csv --codebook items.csv --n-components 2-16 --jobs 4 --out cv.csv --resume
+  icqf select answers.csv --codebook items.csv --n-components 2-16 --out cv.csv
+  icqf select answers.csv --codebook items.csv --n-components 2-16 --out cv.csv --resume
   icqf select answers.csv --codebook items.csv --all-rules --out cv.csv""",
 )
 @settings(StudyOptions, "columns", "candidates", "paper", "model", "engine", "rules")
@@ -42,7 +42,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     from icqf.engines.parallel import Progress
     from icqf.io import write_table
     from icqf.workflow.fit import predicted_hidden, select_study
-    from icqf.workflow.read import read_study
+    from icqf.workflow.read import jobs_for, read_study
     from icqf.workflow.results_folder import refuse_file, refuse_table
     from icqf.workflow.select import rules_of_study, write_rules
 
@@ -69,7 +69,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
         if hidden is None:
             meter(Progress(0, 0, what="Predicting hidden answers"))
             model, questionnaire = search.best_estimator_, study.questionnaire
-            how: dict[str, Any] = {"groups": questionnaire.groups, "n_jobs": options.jobs}
+            how: dict[str, Any] = {"groups": questionnaire.groups, "n_jobs": jobs_for(options, questionnaire)}
             hidden = predicted_hidden(model, model.state(questionnaire), random_state=options.seed, **how)
         rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
         if out is not None:

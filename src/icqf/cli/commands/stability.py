@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
-  icqf stability answers.csv --codebook items.csv --confounds age sex --jobs 4
+  icqf stability answers.csv --codebook items.csv --confounds age sex
   icqf stability answers.csv --codebook items.csv --methods icqf --n-components 8 --beta 0.5""",
 )
 @settings(StabilityOptions, "columns", "model")

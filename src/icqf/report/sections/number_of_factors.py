@@ -31,19 +31,6 @@ def count(report: Report) -> list[Block]:
     return [*found.words, *groups, *([_rules(found)] if found.rules else [])]
 
 
-def candidate_table(found: Values) -> pd.DataFrame:
-    """The candidates as a table for `cv_curve`."""
-    return pd.DataFrame([vars(candidate) for candidate in found.candidates])
-
-
-def eigenvalue_table(found: Values) -> pd.DataFrame:
-    """The eigenvalues of parallel analysis as a table for `scree`."""
-    return pd.DataFrame(
-        [(row.factor, row.observed, row.unrelated) for row in found.eigenvalues],
-        columns=["n_components", "eigenvalue", "random_eigenvalue"],
-    )
-
-
 def _errors(found: Values) -> list[Block]:
     if not found.candidates:
         return []
@@ -64,7 +51,7 @@ def _errors(found: Values) -> list[Block]:
     table = Grid("Cross-validated errors", head, rows, quiet=True)
     if len(rows) < 2:
         return [table]
-    data, chosen = candidate_table(found), (found.n_components, found.beta)
+    data, chosen = words.candidate_table(found), (found.n_components, found.beta)
     below: list[Block] = [table]
     if data["beta"].nunique() > 1:
         every = drawn(
@@ -92,7 +79,7 @@ def _eigenvalues(found: Values) -> list[Block]:
         for each in found.eigenvalues
     ]
     table = Grid("Eigenvalues", ["Factor", "Eigenvalue", "Unrelated answers"], rows, quiet=True, scroll=False)
-    data = eigenvalue_table(found)
+    data = words.eigenvalue_table(found)
     curve = drawn(
         "scree",
         lambda ax: scree(data, kept=found.parallel, ax=ax),
