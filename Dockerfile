@@ -12,7 +12,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim
 COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir --only-binary :all: "$(ls /wheels/icqf-*.whl)[app,io,word]" \
+RUN pip install --no-cache-dir --only-binary :all: "$(ls /wheels/icqf-*.whl)[app,io]" \
     && rm -r /wheels \
     && useradd --create-home icqf \
     && install -d -o icqf -g icqf /runs

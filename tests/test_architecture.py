@@ -130,7 +130,7 @@ def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
         {re.split("[<>=]", line)[0].replace("-", "_") for line in lines}
         for lines in (
             project["dependencies"],
-            [line for name in ("io", "word", "app", "cluster", "gpu", "examples") for line in extras[name]],
+            [line for name in ("io", "app", "cluster", "gpu", "examples") for line in extras[name]],
         )
     )
     everywhere = third_party([node for path in FILES for node in ast.walk(parsed(path))])

@@ -1,11 +1,15 @@
 """What leaves a report: figures and tables, with the numbers of the page and of the model."""
 
 import io
+import os
 import re
+import shutil
+import subprocess
 import zipfile
 import zlib
 from html.parser import HTMLParser
 
+import docx
 import matplotlib
 import numpy as np
 import pytest
@@ -22,8 +26,6 @@ from icqf.report.paper import write_paper_tables
 from icqf.report.renderers.latex import latex_tables
 from icqf.report.renderers.word import word_tables
 from icqf.report.words import changed, number
-
-docx = pytest.importorskip("docx")
 
 
 class Cells(HTMLParser):
@@ -60,7 +62,7 @@ def plain(text):
 
 def test_docx_latex_html_and_csv_have_the_same_numbers(report, model):
     table = paper_tables(report)[0]
-    factors = [factor.name for factor in report.model.factors]
+    factors = [re.sub(r"Factor \d \((.*)\)", r"\1", factor.name) for factor in report.model.factors]
     document = docx.Document(io.BytesIO(word_tables([table])))
     word = [[cell.text for cell in row.cells] for row in document.tables[0].rows]
     assert tuple(word[0]) == table.head and list(table.head[1:-1]) == factors
@@ -104,6 +106,56 @@ def test_same_tables_same_bytes_and_any_text(report, tmp_path):
     assert r"50\% \& more\_or\_less" in latex_tables([odd]) and r"a\textbackslash{}b" in latex_tables([odd])
     first, second = write_paper_tables(tmp_path, report)
     assert (first.name, second.name) == ("tables.tex", "tables.docx") and zipfile.is_zipfile(second)
+
+
+def wide(k, names=("Mood", "Worry")):
+    """A table of loadings with k columns."""
+    rows = [[f"An item with a wording of some length [q{j}]", *["0.55"] * k] for j in range(3)]
+    return Grid("Loadings", ["Item", *(names[at % 2] for at in range(k))], rows, note="Points.")
+
+
+def test_tables_stand_upright_where_no_word_is_broken_and_are_as_wide_as_the_page():
+    document = docx.Document(io.BytesIO(word_tables([wide(3), wide(9), wide(3)])))
+    turned = [section.page_width > section.page_height for section in document.sections]
+    assert turned == [False, True, False]
+    for table, section in zip(document.tables, document.sections, strict=True):
+        room = section.page_width - section.left_margin - section.right_margin
+        widths = [column.width for column in table.columns]
+        assert 0.5 * room < sum(widths) <= 1.001 * room and min(widths) > 0.05 * room
+    for k, landscape in ((3, 0), (9, 1), (12, 1)):
+        text = latex_tables([wide(k)])
+        assert text.count(r"\begin{landscape}") == text.count(r"\end{landscape}") == landscape
+        assert 0.5 < sum(float(share) for share in re.findall(r"dimexpr ([\d.]+)", text)) <= 1.03
+
+
+def test_long_and_many_names_of_factors_are_numbers_with_a_key(report):
+    k = len(report.model.factors)
+    few = paper_tables(renamed(report, ["Mood", "Worry", "Body", "Sleep", "Temper"][:k]))[0]
+    assert few.head[1 : k + 1] == ("Mood", "Worry", "Body", "Sleep", "Temper")[:k]
+    assert few.note.startswith("Loadings are")
+    long = paper_tables(renamed(report, ["Conscientiousness", "Worry", "Body", "Sleep", "Temper"][:k]))[0]
+    assert long.head[1 : k + 1] == tuple(str(at + 1) for at in range(k))
+    assert long.note.startswith("1 Conscientiousness; 2 Worry")
+
+
+@pytest.mark.long
+def test_latex_compiles_within_the_margins(report, tmp_path):
+    if shutil.which("pdflatex") is None:
+        if os.environ.get("ICQF_LATEX") == "required":
+            pytest.fail("pdflatex is not installed")
+        pytest.skip("pdflatex is not installed")
+    (tmp_path / "tables.tex").write_text(
+        latex_tables([*paper_tables(report), wide(3), wide(9), wide(12, ["é ß", "% _ & ω"])])
+    )
+    packages = r"\usepackage[T1]{fontenc}\usepackage{array,booktabs,longtable,pdflscape}"
+    (tmp_path / "main.tex").write_text(
+        rf"\documentclass[11pt]{{article}}{packages}\begin{{document}}\input{{tables}}\end{{document}}"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
+    for _ in range(2):  # the widths of a longtable are settled in the second run
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout and (tmp_path / "main.pdf").exists()
 
 
 # --- figures ---------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ class Document:
         return latex.render(self)
 
     def as_word(self) -> bytes:
-        """The page as the content of a Word file; needs python-docx."""
+        """The page as the content of a Word file."""
         return word.render(self)
 
 

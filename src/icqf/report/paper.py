@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 from icqf.io.atomic import write_bytes
@@ -15,6 +15,9 @@ from icqf.report.renderers.latex import latex_tables
 from icqf.report.renderers.word import word_tables
 from icqf.report.sections.factors import given_confounds, item_groups, variance_totals
 from icqf.report.words import Report, Values
+
+_PANEL = 12  # columns of loadings that fit on a page
+_MOST_NAMED, _LONG_WORD = 6, 11  # columns, and characters of a word, up to which columns are named
 
 
 def paper_tables(report: Report) -> list[Grid]:
@@ -38,10 +41,10 @@ def paper_tables(report: Report) -> list[Grid]:
         note="Loadings are the points that a factor adds to the answer at a score of 1; each item's largest "
         "loading is bold. Explained: share of the item's variance that the model explains.",
     )  # fmt: skip
-    tables = [loadings, _fit(report)]
+    tables = [*loadings, _fit(report)]
     if confounds:
         note = "Loadings of the confounds in answer points; each item's largest loading is bold."
-        tables.append(_loadings(report, confounds, "Loadings of the confounds", note=note))
+        tables += _loadings(report, confounds, "Loadings of the confounds", note=note)
     if report.psychometrics is not None and report.psychometrics.scales:
         tables.append(_reliability(report.psychometrics))
     return tables
@@ -66,21 +69,47 @@ def _reliability(measured: Values) -> Grid:
 
 def _loadings(
     report: Report, parts: Sequence[Values], title: str, *, note: str, explained: bool = False
-) -> Grid:
+) -> list[Grid]:
+    """A table of the loadings of factors or confounds, or several where there are more than fit on a page."""
+    heads, key = _heads([part.name for part in parts])
+    panels = [range(first, min(first + _PANEL, len(parts))) for first in range(0, len(parts), _PANEL)]
+    tables = []
+    for panel in panels:
+        rows, bold = _loading_rows(report, parts, panel, explained=explained)
+        head = ("Item", *(heads[at] for at in panel), *(("Explained",) if explained else ()))
+        which = f", {panel.start + 1} to {panel.stop} of {len(parts)}" if len(panels) > 1 else ""
+        tables.append(Grid(f"{title}{which}", head, rows, bold=frozenset(bold), note=f"{key}{note}"))
+    return tables
+
+
+def _loading_rows(
+    report: Report, parts: Sequence[Values], panel: range, *, explained: bool
+) -> tuple[list[tuple[str, ...]], set[tuple[int, int]]]:
+    """The rows of a table with some of these parts, and its bold cells: the largest of all parts."""
     rows, bold = [], set()
     for at, j in enumerate(item_groups(report)[0]):
         item = report.items[j]
         label = item_label(item.name, item.wording, item.reverse)
         cells = [part.loadings[j] for part in parts]
         largest = max(each.share for each in cells)
+        cells = [cells[number] for number in panel]
         bold |= {(at, column) for column, each in enumerate(cells, 1) if each.share == largest >= LOADED}
         row = [
             f"{label} [{item.name}]" if item.wording else label,
             *(words.number(each.value) for each in cells),
         ]
         rows.append((*row, words.percent(item.explained)) if explained else tuple(row))
-    head = ("Item", *(part.name for part in parts), *(("Explained",) if explained else ()))
-    return Grid(title, head, rows, bold=frozenset(bold), note=note)
+    return rows, bold
+
+
+def _heads(names: Sequence[str]) -> tuple[list[str], str]:
+    """Headings of columns of numbers: the names or, if their words are long or many, numbers with a key."""
+    found = [re.fullmatch(r"Factor \d+ \((.+)\)", name) for name in names]
+    short = [match[1] if match else name for match, name in zip(found, names, strict=True)]
+    if len(names) <= _MOST_NAMED and max(len(word) for name in short for word in name.split()) <= _LONG_WORD:
+        return short, ""
+    key = "; ".join(f"{at} {name}" for at, name in enumerate(short, 1))
+    return [str(at) for at in range(1, len(names) + 1)], f"{key}. "
 
 
 def _fit(report: Report) -> Grid:
@@ -113,11 +142,9 @@ def _fit(report: Report) -> Grid:
 
 
 def write_paper_tables(folder: Path, report: Report) -> list[Path]:
-    """Write ``tables.tex``, and ``tables.docx`` where python-docx is installed."""
+    """Write ``tables.tex`` and ``tables.docx``."""
     tables = paper_tables(report)
-    written = [folder / "tables.tex"]
+    written = [folder / "tables.tex", folder / "tables.docx"]
     write_bytes(written[0], latex_tables(tables).encode())
-    if find_spec("docx") is not None:
-        written.append(folder / "tables.docx")
-        write_bytes(written[1], word_tables(tables))
+    write_bytes(written[1], word_tables(tables))
     return written

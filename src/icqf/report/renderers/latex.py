@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, plain_text
+from icqf.report.renderers.widths import layout
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -16,12 +17,15 @@ _ESCAPES = {
     "²": r"\textsuperscript{2}", "<": r"\textless{}", ">": r"\textgreater{}", "ω": r"$\omega$",
     "α": r"$\alpha$", "\u202f": r"\,", "…": r"\ldots{}", "–": "--", "±": r"$\pm$",
 }  # fmt: skip
+_UPRIGHT, _TURNED = 72, 115  # characters of a line at \\small on an upright page, and on a turned one
 _HEADINGS = (r"\section", r"\subsection", r"\subsubsection", r"\paragraph")
 
 
 def render(page: Document) -> str:
-    """The page in LaTeX, to be included in a document that uses booktabs, longtable and graphicx."""
-    lines = ["% Needs \\usepackage{booktabs,longtable,graphicx}; to be included with \\input."]
+    """The page in LaTeX, to be included in a document that uses the packages named in its first line."""
+    lines = [
+        "% Needs \\usepackage{array,booktabs,longtable,pdflscape,graphicx}; to be included with \\input."
+    ]
     lines += [rf"\section*{{{_latex(page.title)}}}"]
     for leaf in ([Bullets(page.cautions)] if page.cautions else []) + list(page.in_order()):
         lines += ["", *_leaf(leaf)]
@@ -29,7 +33,7 @@ def render(page: Document) -> str:
 
 
 def latex_tables(tables: Sequence[Grid]) -> str:
-    """Tables alone, which need the packages booktabs and longtable.
+    """Tables alone, which need the packages array, booktabs, longtable and pdflscape.
 
     Examples
     --------
@@ -37,7 +41,7 @@ def latex_tables(tables: Sequence[Grid]) -> str:
     >>> print(latex_tables([Grid("Means", ("Item", "Mean"), [("a_b", "0.50")])]).splitlines()[-3])
     a\\_b & 0.50 \\\\
     """
-    lines = ["% Needs \\usepackage{booktabs,longtable}; to be included with \\input{tables}."]
+    lines = ["% Needs \\usepackage{array,booktabs,longtable,pdflscape}; to be included with \\input{tables}."]
     for table in tables:
         lines += ["", *_table(table)]
     return "\n".join(lines) + "\n"
@@ -61,10 +65,17 @@ def _leaf(leaf: Leaf) -> list[str]:
 
 def _table(table: Grid) -> list[str]:
     titles, rows = table.texts()
-    width = len(rows[0]) if rows else len(titles)
     head = " & ".join(_latex(text) for text in titles) + r" \\ \midrule" if titles else ""
+    set_as = layout(table, upright=_UPRIGHT, turned=_TURNED)
+    columns = "".join(
+        rf">{{\ragged{'left' if at and is_number else 'right'}\arraybackslash}}"
+        rf"p{{\dimexpr {share:.3f}\linewidth-2\tabcolsep\relax}}"
+        for at, (share, is_number) in enumerate(zip(set_as.shares, set_as.numeric, strict=True))
+    )
     lines = [
-        r"\begin{longtable}{l" + "r" * (width - 1) + "}",
+        *([r"\begin{landscape}"] if set_as.turned else []),
+        r"\begingroup\small\setlength{\tabcolsep}{3pt}",
+        rf"\begin{{longtable}}{{@{{}}{columns}@{{}}}}",
         *([rf"\caption{{{_latex(table.caption)}}}\\"] if table.caption else []),
         rf"\toprule {head} \endfirsthead",
         rf"\toprule {head} \endhead",
@@ -77,8 +88,9 @@ def _table(table: Grid) -> list[str]:
         ]
         lines.append(" & ".join(cells) + r" \\")
     lines.append(r"\end{longtable}")
-    lines.append(rf"\noindent\textit{{Note.}} {_latex(table.note)}" if table.note else "")
-    return lines
+    lines += [rf"\noindent\textit{{Note.}} {_latex(table.note)}"] if table.note else []
+    lines.append(r"\par\endgroup")
+    return [*lines, r"\end{landscape}"] if set_as.turned else lines
 
 
 def _latex(text: str) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from icqf.errors import InputError
 from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose
+from icqf.report.renderers.widths import layout
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
 
+_UPRIGHT, _TURNED = 82, 128  # characters of a line of 10 points on an upright page, and on a turned one
+_TWIP = 635  # twentieths of a point, in the units of python-docx
 _DATE = (2020, 1, 1, 0, 0, 0)  # of the members of a Word file: same tables, same bytes
 
 
@@ -29,27 +30,28 @@ def render(page: Document) -> bytes:
 
 
 def word_tables(tables: Sequence[Grid]) -> bytes:
-    """Tables alone, each on a page with its number, title and note, in landscape."""
+    """Tables alone, each on a page with its number, title and note; upright where no word is broken."""
     from docx.enum.section import WD_ORIENT
 
     document = _new()
-    section = document.sections[0]
-    section.orientation = WD_ORIENT.LANDSCAPE
-    section.page_width, section.page_height = section.page_height, section.page_width
     for number, table in enumerate(tables, 1):
+        section = document.sections[0] if number == 1 else document.add_section()
+        turned = layout(table, upright=_UPRIGHT, turned=_TURNED).turned
+        short, long = sorted((section.page_width, section.page_height))
+        section.orientation = WD_ORIENT.LANDSCAPE if turned else WD_ORIENT.PORTRAIT
+        section.page_width, section.page_height = (long, short) if turned else (short, long)
         _numbered(document, table, number)
-        if number < len(tables):
-            document.add_page_break()
     return _content(document)
 
 
 def _new() -> Any:
-    if find_spec("docx") is None:
-        raise InputError("A Word file needs the package python-docx; pip install 'icqf[word]'.")
     import docx
-    from docx.shared import Pt
+    from docx.shared import Mm, Pt
 
     document = docx.Document()
+    page = document.sections[0]
+    page.page_width, page.page_height = Mm(210), Mm(297)
+    page.left_margin = page.right_margin = page.top_margin = page.bottom_margin = Mm(25)
     style: Any = document.styles["Normal"]
     style.font.name, style.font.size = "Times New Roman", Pt(10)
     style.paragraph_format.space_after = Pt(4)
@@ -102,13 +104,28 @@ def _table(document: Any, table: Grid) -> None:
     lines = [head, *rows] if head else rows
     document.add_table(rows=0, cols=len(lines[0]) if lines else 1)
     *_, element = document.element.body.iter(qn("w:tbl"))
-    widths = [column.get(qn("w:w")) for column in element.iter(qn("w:gridCol"))]
+    section = document.sections[-1]
+    room = (section.page_width - section.left_margin - section.right_margin) / _TWIP
+    set_as = layout(table, upright=_UPRIGHT, turned=_TURNED)
+    widths = [str(round(share * room)) for share in set_as.shares]
+    for column, width in zip(element.iter(qn("w:gridCol")), widths, strict=True):
+        column.set(qn("w:w"), width)
+    margins = "".join(f'<w:{side} w:w="60" w:type="dxa"/>' for side in ("left", "right"))
+    look = element.find(qn("w:tblPr")).find(qn("w:tblLook"))  # the order of these elements is prescribed
+    for fixed in ('<w:tblLayout {} w:type="fixed"/>', "<w:tblCellMar {}>" + margins + "</w:tblCellMar>"):
+        look.addprevious(parse_xml(fixed.format(nsdecls("w"))))
     first = 1 if head else 0
     for at, row in enumerate(lines):
         below = at == len(lines) - 1 or (head and at == 0)
         edges = (["top"] if at == 0 else []) + (["bottom"] if below else [])
         cells = (
-            _cell(text, width, edges, bold=(at - first, column) in table.bold, right=column > 0)
+            _cell(
+                text,
+                width,
+                edges,
+                bold=(at - first, column) in table.bold,
+                right=column > 0 and set_as.numeric[column],
+            )
             for column, (text, width) in enumerate(zip(row, widths, strict=True))
         )
         repeated = "<w:trPr><w:tblHeader/></w:trPr>" if head and not at else ""
