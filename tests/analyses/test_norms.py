@@ -65,14 +65,14 @@ def test_a_score_and_its_percentile_give_each_other(learned):
 def test_a_score_that_many_share_has_the_middle_of_its_percentiles():
     scores = pd.DataFrame({"mood": [0.0] * 400 + [0.5] * 200 + list(np.linspace(0.51, 0.9, 400))})
     ranks = learn_norms(scores).percentiles(pd.DataFrame({"mood": [0.0, 0.5, 0.2, 0.7]}))["mood"]
-    np.testing.assert_allclose(ranks, [20, 50, 40, 79.5], atol=0.5)
+    np.testing.assert_allclose(ranks, [20, 50, 40, 79.5], atol=1.5)  # of a random nine tenths
 
 
 def test_sum_scores_have_the_percentiles_of_the_sample():
     sums = np.random.default_rng(0).binomial(12, 0.3, 2000)
     ranks = learn_norms(pd.DataFrame({"sum": sums})).percentiles(pd.DataFrame({"sum": np.arange(9)}))["sum"]
     own = [100 * ((sums < s).mean() + (sums == s).mean() / 2) for s in range(9)]
-    np.testing.assert_allclose(ranks, own, atol=0.6)
+    np.testing.assert_allclose(ranks, own, atol=1.5)  # of a random nine tenths
 
 
 def test_t_scores_are_normal_in_the_sample(learned):
@@ -121,11 +121,14 @@ def test_small_categories_are_merged_or_left_out():
     scores, covariates, _ = drawn(600, seed=6)
     covariates["site"] = ["a"] * 300 + ["b"] * 270 + ["c"] * 15 + ["d"] * 15
     merged = learn_norms(scores, covariates, by=["site"])
-    assert merged.covariates[0].groups == (("a",), ("b",), ("c", "d"))
-    assert merged.reference == "Reference sample: 600 participants (site: a 300, b 270, c or d 30)."
+    assert merged.covariates[0].categories == ("a", "b", "other")
+    assert merged.reference == "Reference sample: about 600 participants (site: a 300, b 270, other 30)."
+    assert "c" not in merged.to_dict()["covariates"][0]["categories"]
+    ranks = merged.percentiles(pd.DataFrame({"mood": [0.2] * 4}), {"site": ["a", "other", "c", "d"]})["mood"]
+    assert ranks.notna().tolist() == [True, True, False, False]
     covariates["site"] = ["a"] * 300 + ["b"] * 285 + ["c"] * 15
     without = learn_norms(scores, covariates, by=["site"])
-    assert without.n_participants == 585 and "c" not in str(without.to_dict()["covariates"])
+    assert without.n_participants == 580 and without.covariates[0].categories == ("a", "b")
 
 
 @pytest.mark.parametrize("value", [1, 1.0, "1", "1.0", np.int64(1)])

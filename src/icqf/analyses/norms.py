@@ -36,12 +36,15 @@ FEWEST = 60  # participants for norms
 LOWEST, HIGHEST = 0.1, 99.9  # percentiles are reported between these
 _THRESHOLDS = 25
 _FOLDS = 10
+_LEFT_OUT = 0.1  # of the participants, so that two files do not tell who is in one of them only
+_BIAS = 1.15  # root mean squared errors over jackknife standard errors, in laws other than the reported ones
+OTHER = "other"  # categories with fewer than 20 participants
 _ROUGHNESS = (10.0, 1.0, 0.1, 0.01, 0.001)  # candidate penalties on roughness, the smoothest first
 _GRID = np.linspace(0, 1, 201)
 _KNOTS = 6  # inner knots of a spline
 _MOST_KNOTS, _MOST_GROUPS = 200, 1000  # in a file
 _CELLS = 100  # steps of a numeric covariate
-_RIDGE = 0.5
+_RIDGE = 0.02
 _WEIGHT = 3.0  # by which a candidate's weight falls with its error in cross-validation
 _HEAP = 0.02  # share of the participants from which a score is a threshold of its own
 _DIGITS = 4  # of coefficients in a file
@@ -82,7 +85,7 @@ def learn_norms(
     -----
     Norms reach from the 20th lowest to the 20th highest value of a numeric covariate (of fewer than 1000
     participants, a fiftieth), rounded inward; nothing is extrapolated. Categories with fewer than 20
-    participants are merged; if all of them together are fewer than 20, they have no norms.
+    participants are merged into "other"; if all of them together are fewer than 20, they have no norms.
 
     Examples
     --------
@@ -94,7 +97,7 @@ def learn_norms(
     >>> scores = pd.DataFrame({"mood": np.clip(rng.normal(age["age"] / 30, 0.2), 0, 1)})
     >>> norms = learn_norms(scores, age, sample="a school")
     >>> norms.reference
-    'Reference sample: a school, 479 participants (age 6.3 to 17.8).'
+    'Reference sample: a school, about 480 participants (age 6.3 to 17.8).'
     >>> same = pd.DataFrame({"mood": [0.4, 0.4, 0.4]})
     >>> norms.percentiles(same, {"age": [8, 16, 30]}).round(-1)["mood"].tolist()
     [80.0, 30.0, nan]
@@ -106,20 +109,26 @@ def learn_norms(
             f"sample_weight must be {len(table)} numbers of 0 or more, one for each participant."
         )
     refuse_other_rows(scores, to="scores", covariates=covariates)
-    frame = _covariate_table(covariates, by, len(table))
+    frame = _covariate_table(covariates, by, len(table)).copy()
     present = (weights > 0) & table.notna().any(axis=1).to_numpy() & frame.notna().all(axis=1).to_numpy()
     _require_enough(present, weights)
     known = tuple(_Covariate.of(frame.loc[present, name], weights[present]) for name in frame.columns)
+    for each in known:
+        if each.categories is not None and OTHER in each.categories:
+            keys = frame[each.name].map(category_key, na_action="ignore")
+            frame[each.name] = keys.where(keys.isin(each.categories) | keys.isna(), OTHER)
     numbers, indicators, reasons = _encoded(known, frame)
     used = present & (reasons == "")
     _require_enough(used, weights)
-    knots = tuple(_knots(x) for x in numbers[used].T)
+    drawn = _drawn(table, numbers, indicators, weights, used)
+    knots = tuple(_knots(x) for x in numbers[drawn].T)
     curves: dict[str, _Curves | None] = {}
     errors: dict[str, float] = {}
     for name in table.columns:
-        mine = used & table[name].notna().to_numpy()
-        own = table[name].to_numpy()[mine]
-        learned = _learn(own, numbers[mine], indicators[mine], knots, weights[mine]) if mine.any() else None
+        has = table[name].notna().to_numpy()
+        few, mine = _few(int((used & has).sum())), drawn & has
+        data = (table[name].to_numpy()[mine], numbers[mine], indicators[mine])
+        learned = _learn(*data, knots, weights[mine], few) if mine.any() else None
         curves[name], errors[name] = learned or (None, float("nan"))
     return Norms(
         tuple(table.columns),
@@ -127,7 +136,7 @@ def learn_norms(
         tuple(curves.values()),
         tuple(None if np.isnan(error) else round(error, 1) for error in errors.values()),
         _reference(sample, known, frame[used], weights=sample_weight is not None),
-        int(used.sum()),
+        _tens(int(used.sum())),
         "" if model is None else model_fingerprint(model),
     )
 
@@ -238,8 +247,8 @@ class Norms:
         """
         values: list[Sequence[Any]] = []
         for each in self.covariates:
-            first = each.groups is None and all(
-                other.groups is not None for other in self.covariates[: len(values)]
+            first = each.categories is None and all(
+                other.categories is not None for other in self.covariates[: len(values)]
             )
             values.append(each.shown(points if first else 1))
         return pd.DataFrame(list(product(*values)), columns=list(self.by))
@@ -365,7 +374,7 @@ def _reference(sample: str, known: Sequence[_Covariate], frame: pd.DataFrame, *,
     about = f" ({'; '.join(parts)})" if parts else ""
     who = f"{sample.strip().rstrip('.')}, " if sample.strip() else ""
     weighted = ", weighted by their survey weights" if weights else ""
-    return f"Reference sample: {who}{counted(len(frame), 'participant')}{about}{weighted}."
+    return f"Reference sample: {who}about {_tens(len(frame))} participants{about}{weighted}."
 
 
 @dataclass(frozen=True)
@@ -375,7 +384,7 @@ class _Covariate:
     name: str
     low: float = 0.0
     high: float = 1.0
-    groups: tuple[tuple[str, ...], ...] | None = None
+    categories: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, values: pd.Series, weights: Array) -> _Covariate:
@@ -383,7 +392,7 @@ class _Covariate:
         name = str(values.name)
         (column,) = ConfoundEncoder(smallest_category=1).fit(values.to_frame()).columns
         if column.categories is not None:
-            return cls(name, groups=_merged(name, values.map(category_key), weights))
+            return cls(name, categories=_merged(name, values.map(category_key), weights))
         numbers = np.sort(pd.to_numeric(values).to_numpy(dtype=float))
         few = _few(len(numbers))
         low, high = numbers[few - 1], numbers[-few]
@@ -400,7 +409,7 @@ class _Covariate:
     def encode(self, values: pd.Series) -> tuple[Array, Array]:
         """The columns of the values (n, columns), and why they have no norms."""
         gaps = values.isna().to_numpy()
-        if self.groups is None:
+        if self.categories is None:
             numbers = pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
             inside = (numbers >= self.low) & (numbers <= self.high)
             span = np.where(
@@ -410,18 +419,36 @@ class _Covariate:
             )
             columns = np.where(inside, (numbers - self.low) / (self.high - self.low), 0.5)[:, None]
         else:
-            place = {name: at for at, group in enumerate(self.groups) for name in group}
-            keys = [None if gap else category_key(value) for value, gap in zip(values, gaps, strict=True)]
-            at = np.array([-1 if key is None else place.get(key, -1) for key in keys])
+            keys = values.map(category_key)
+            self._refuse_other_codes(keys[~gaps])
+            at = pd.Index(self.categories).get_indexer(pd.Index(keys))
             inside = at >= 0
-            span = np.array(f"{self.name} is not one of {', '.join(place)}")
-            columns = (at[:, None] == np.arange(1, len(self.groups))).astype(float)
+            span = np.array(f"{self.name} is not one of {', '.join(self.categories)}")
+            columns = (at[:, None] == np.arange(1, len(self.categories))).astype(float)
         return columns, np.where(gaps, f"{self.name} is missing", np.where(inside, "", span)).astype(object)
+
+    def _refuse_other_codes(self, keys: pd.Series) -> None:
+        """Refuse values that seem to be the same categories in other words, such as 1 for female."""
+        own, found = {*(self.categories or ())}, {*keys}
+        unknown = sorted(found - own)
+        numeric = all(map(_is_number, own))
+        other_kind = any(_is_number(each) != numeric for each in unknown)
+        shifted = numeric and bool(own - found) and any(map(_is_number, unknown))
+        if not unknown or not (shifted if found & own else other_kind or len(unknown) > 1):
+            return
+        raise InputError(
+            f"The norms are by {self.name!r} with the categories {listed(sorted(own))}, but here it is "
+            f"{listed(sorted(found))}.",
+            code="other-categories",
+            remedy=f"Write the categories of the norms into {self.name!r}, or give a codebook with labels "
+            "such as 1=female;2=male; leave it empty for participants of no such category.",
+            found=unknown[0],
+        )
 
     def shown(self, points: int) -> list[Any]:
         """Values at which norms are shown."""
-        if self.groups is not None:
-            return [group[0] for group in self.groups]
+        if self.categories is not None:
+            return list(self.categories)
         if points == 1:
             return [round((self.low + self.high) / 2, 6)]
         least = (self.high - self.low) / points
@@ -430,38 +457,54 @@ class _Covariate:
         first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
         return (np.arange(first, last + 1) * step).round(9).tolist()
 
-    def label(self, value: Any) -> str:
-        """A value in words; merged categories are listed."""
-        if self.groups is None:
-            return f"{value:g}"
-        return " or ".join(next(group for group in self.groups if value in group))
-
     def described(self, values: pd.Series) -> str:
         """The range, or the categories with their numbers of participants."""
-        if self.groups is None:
+        if self.categories is None:
             return f"{self.name} {self.low:g} to {self.high:g}"
         counts = values.map(category_key).value_counts()
-        parts = [
-            f"{' or '.join(group)} {sum(counts.get(each, 0) for each in group)}" for group in self.groups
-        ]
-        return f"{self.name}: {', '.join(parts)}"
+        return f"{self.name}: {', '.join(f'{each} {_tens(counts[each])}' for each in self.categories)}"
 
     def to_dict(self) -> dict[str, Any]:
-        if self.groups is None:
+        if self.categories is None:
             return {"name": self.name, "low": self.low, "high": self.high}
-        return {"name": self.name, "groups": [list(group) for group in self.groups]}
+        return {"name": self.name, "categories": list(self.categories)}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> _Covariate:
         known = {**stored}
-        if "groups" in known:
-            known["groups"] = tuple(tuple(map(str, group)) for group in known["groups"])
+        if "categories" in known:
+            known["categories"] = tuple(known["categories"])
         made = cls(**known)
-        if not isinstance(made.name, str) or not np.isfinite([made.low, made.high]).all():
+        names = (made.name, *(made.categories or ()))
+        if not all(isinstance(each, str) for each in names) or len({*names[1:]}) < len(names) - 1:
             raise ValueError("a covariate is not valid")
-        if made.low >= made.high or made.groups == () or () in (made.groups or ()):
+        if not -np.inf < made.low < made.high < np.inf or made.categories == ():
             raise ValueError("a covariate has no range")
         return made
+
+
+def _drawn(table: pd.DataFrame, numbers: Array, indicators: Array, weights: Array, used: Array) -> Array:
+    """The random nine tenths from whom norms are learned: others as soon as one participant more is used.
+
+    The draw depends on all participants, but neither on their order nor on how far out the extremes are.
+    """
+    n, columns = int(used.sum()), [numbers[used], indicators[used], weights[used, None]]
+    for scores in table.to_numpy()[used].T:
+        known = np.sort(scores[np.isfinite(scores)])
+        few = min(_few(len(known)), len(known))
+        ends = known[[few - 1, -few]] if few else (0.0, 0.0)
+        columns.append(np.nan_to_num(np.clip(scores, *ends), nan=-1.0).round(6)[:, None])
+    rows = np.hstack(columns)
+    order = np.lexsort(rows.T)
+    rng = np.random.default_rng(int(fingerprint(rows[order]), 16))
+    drawn = used.copy()
+    drawn[np.flatnonzero(used)[order[rng.permutation(n)[: round(_LEFT_OUT * n)]]]] = False
+    return drawn
+
+
+def _tens(n: int) -> int:
+    """A count, rounded so that one participant more is not seen."""
+    return int(10 * np.rint(n / 10))
 
 
 def _few(n: int) -> int:
@@ -469,23 +512,29 @@ def _few(n: int) -> int:
     return int(np.clip(n // 50, 3, SMALLEST_CATEGORY))
 
 
-def _merged(name: str, values: pd.Series, weights: Array) -> tuple[tuple[str, ...], ...]:
-    """Categories, the largest first; those with few participants are one group, or none if still too few."""
+def _is_number(key: str) -> bool:
+    try:
+        return np.isfinite(float(key))
+    except ValueError:
+        return False
+
+
+def _merged(name: str, values: pd.Series, weights: Array) -> tuple[str, ...]:
+    """Categories, the largest first; those with few participants are "other", or none if still too few."""
     codes, keys = pd.factorize(values.to_numpy(object), sort=True)
     members = effective_numbers(codes, weights)
-    large = members >= SMALLEST_CATEGORY
-    order = np.argsort(-members, kind="stable")
-    groups: list[tuple[str, ...]] = [(str(keys[at]),) for at in order if large[at]]
-    rest = weights[~large[codes]]
+    large = dict(zip(keys[members >= SMALLEST_CATEGORY], members[members >= SMALLEST_CATEGORY], strict=True))
+    rest = weights[~values.isin([*large]).to_numpy() | (values == OTHER).to_numpy()]
     if len(rest) and rest.sum() ** 2 / (rest**2).sum() >= SMALLEST_CATEGORY:
-        groups.append(tuple(str(keys[at]) for at in order if not large[at]))
-    if len(groups) < 2:
+        large.pop(OTHER, None)
+        large[OTHER] = 0.0
+    if len(large) < 2:
         raise InputError(
             f"Covariate {name!r} has fewer than two categories of at least {SMALLEST_CATEGORY} participants.",
             code="small-category",
             remedy="Leave it out.",
         )
-    return tuple(groups)
+    return tuple(sorted(large, key=lambda each: -large[each]))
 
 
 def _encoded(known: Sequence[_Covariate], frame: pd.DataFrame) -> tuple[Array, Array, Array]:
@@ -494,7 +543,7 @@ def _encoded(known: Sequence[_Covariate], frame: pd.DataFrame) -> tuple[Array, A
     numbers, indicators = [np.empty((n, 0))], [np.empty((n, 0))]
     for each in known:
         columns, why = each.encode(frame[each.name])
-        (numbers if each.groups is None else indicators).append(columns)
+        (numbers if each.categories is None else indicators).append(columns)
         reasons = np.where(reasons == "", why, reasons)
     return np.hstack(numbers), np.hstack(indicators), reasons
 
@@ -604,14 +653,14 @@ class _Curves:
         design = _Design(tuple(tuple(map(float, each)) for each in stored["knots"]), stored["crossed"])
         if (
             sum(map(len, design.knots)) > _MOST_KNOTS
-            or sum(len(each.groups or ()) for each in covariates) > _MOST_GROUPS
+            or sum(len(each.categories or ()) for each in covariates) > _MOST_GROUPS
         ):
             raise ValueError("it has more knots or groups than norms have")
         low, high = map(float, stored["tails"])
         arrays: dict[str, Any] = {name: np.array(stored[name], dtype=kind) for name, kind in _STORED.items()}
         made = cls(design=design, tails=(low, high), **arrays)
-        numeric = sum(each.groups is None for each in covariates)
-        groups = sum(len(each.groups) - 1 for each in covariates if each.groups is not None)
+        numeric = sum(each.categories is None for each in covariates)
+        groups = sum(len(each.categories) - 1 for each in covariates if each.categories is not None)
         m, j = len(made.thresholds), len(made.levels)
         width = design.columns(np.zeros((1, numeric)), np.zeros((1, groups))).shape[1]
         right = (
@@ -679,10 +728,10 @@ class _Cells:
 
 
 def _learn(
-    scores: Array, numbers: Array, indicators: Array, knots: _Knots, weights: Array
+    scores: Array, numbers: Array, indicators: Array, knots: _Knots, weights: Array, few: int
 ) -> tuple[_Curves, float] | None:
     """The curves of one factor and their mean standard error in points; None where scores hardly differ."""
-    events = _Events.of(scores, weights)
+    events = _Events.of(scores, weights, few)
     if events is None:
         return None
     cells = _cells(scores, numbers, indicators, weights, events)
@@ -736,7 +785,7 @@ def _learn(
     for fold in folds:
         level, slopes = mean(lambda fit, fold=fold: fit[1][fold])  # type: ignore[misc]
         without.append(replace(curves, levels=level, slopes=slopes))
-    return curves, cells.std_error(without)
+    return curves, _BIAS * cells.std_error(without)
 
 
 _Knots = tuple[tuple[float, ...], ...]
@@ -754,9 +803,10 @@ class _Events:
     curves: tuple[tuple[float, float], ...]  # threshold, and the share counted of those at it
 
     @classmethod
-    def of(cls, scores: Array, weights: Array) -> _Events | None:
-        n, share = len(scores), weights / weights.sum()
-        few = _few(n)  # participants beyond the outer thresholds
+    def of(cls, scores: Array, weights: Array, few: int) -> _Events | None:
+        """`few` participants are beyond the outer thresholds."""
+        share = weights / weights.sum()
+        most = min(_THRESHOLDS, 1 / (SMALLEST_CATEGORY * (share**2).sum()))
         values, place, counts = np.unique(scores.round(6), return_inverse=True, return_counts=True)
         held = np.bincount(place, share)
         heaped = (held >= _HEAP) & ((counts >= SMALLEST_CATEGORY) | np.isin(values, (0.0, 1.0)))
@@ -766,7 +816,7 @@ class _Events:
             order = np.argsort(scores[~heaped[place]], kind="stable")
             mass = share[~heaped[place]][order]
             upto = (mass.cumsum() - mass / 2) / mass.sum()
-            m = max(4, round(_THRESHOLDS * mass.sum()))
+            m = max(4, round(most * mass.sum()))
             thresholds = np.interp(np.linspace(0, 1, m), upto, rest)
             thresholds = np.clip(thresholds, rest[few], rest[-few - 1])
             step = 10 ** np.floor(np.log10(max(rest[-few - 1] - rest[few], 1e-4) / 50))

@@ -195,15 +195,15 @@ def _legend(norms: Norms) -> Bullets:
 def _section(norms: Norms, name: str, title: str) -> Section:
     if norms.curves[norms.factors.index(name)] is None:
         return Section(title, ["Nearly everyone has the same score, so there are no norms."])
-    numeric = [each.name for each in norms.covariates if each.groups is None]
+    numeric = [each.name for each in norms.covariates if each.categories is None]
     fine = norms_table(norms, _SHOWN, 60).loc[[name]]
     coarse = norms_table(norms, _LISTED, _ROWS).loc[[name]]
     parts: list[Block] = []
     if numeric:
-        groups = {each.name: each.label for each in norms.covariates if each.groups is not None}
+        groups = [each.name for each in norms.covariates if each.categories is not None]
         labels = [
-            ", ".join(f"{by} {label(value)}" for (by, label), value in zip(groups.items(), row, strict=True))
-            for row in fine[list(groups)].itertuples(index=False)
+            ", ".join(f"{by} {value}" for by, value in zip(groups, row, strict=True))
+            for row in fine[groups].itertuples(index=False)
         ]
         with default_settings():
             panels = max(1, len(dict.fromkeys(labels)))
@@ -211,10 +211,9 @@ def _section(norms: Norms, name: str, title: str) -> Section:
             percentile_curves(fine, across=numeric[0], panels=labels, figure=figure)
         file = f"norms-{norms.factors.index(name) + 1}"
         parts.append(Picture(file, figure, f"Percentiles of {title} by {numeric[0]}. {norms.reference}"))
-    known = {each.name: each for each in norms.covariates}
     rows = [
         [
-            *(known[by].label(row[by]) for by in norms.by),
+            *(row[by] if isinstance(row[by], str) else f"{row[by]:g}" for by in norms.by),
             *(number(row[f"p{each}"]) for each in _LISTED),
         ]
         for row in coarse.to_dict("records")
