@@ -122,7 +122,7 @@ def test_small_categories_are_merged_or_left_out():
     covariates["site"] = ["a"] * 300 + ["b"] * 270 + ["c"] * 15 + ["d"] * 15
     merged = learn_norms(scores, covariates, by=["site"])
     assert merged.covariates[0].categories == ("a", "b", "other")
-    assert merged.reference == "Reference sample: about 600 participants (site: a 300, b 270, other 30)."
+    assert merged.reference == "Reference sample: about 600 participants (site: 300 a, 270 b, 30 other)."
     assert "c" not in merged.to_dict()["covariates"][0]["categories"]
     ranks = merged.percentiles(pd.DataFrame({"mood": [0.2] * 4}), {"site": ["a", "other", "c", "d"]})["mood"]
     assert ranks.notna().tolist() == [True, True, False, False]

@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from click.testing import CliRunner
+from sklearn.linear_model import RidgeCV
 from sklearn.metrics import roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from hostile.tally import Tally, in_short
 from icqf import ICQF, InputError
@@ -389,3 +392,35 @@ def one_among_the_highest() -> tuple[int, int]:
     quantiles = model.describe().arrays["score_quantiles"]
     highest = scores.max(axis=0)
     return int((np.abs(quantiles[:, -1] - highest) < 0.01 * highest).sum()), len(highest)
+
+
+# --- two models of nearly the same sample -------------------------------------------------------------------
+
+
+def two_models(*, n: int = 300, practice: int = 300, tries: int = 100) -> tuple[float, float]:
+    """The share of answers found of the one who is in one of two models only, and by the usual answer.
+
+    The attacker knows the law of the answers, and has practised on pairs of models of other samples.
+    """
+    rng = np.random.default_rng(n)
+    loadings = np.zeros((2, 12))
+    loadings[0, :6], loadings[1, 6:] = rng.uniform(2, 4, (2, 6))
+    seen, answers = [], []
+    for _ in range(practice + tries):
+        expected = rng.beta(1, 2, (n + 1, 2)) @ loadings
+        table = np.clip(np.rint(expected + rng.normal(0, 0.6, expected.shape)), 0, 4)
+        parts = []
+        for rows in (table[:n], table):
+            arrays = ICQF(2, n_init=1, item_range=(0, 4)).fit(rows).describe().arrays
+            first = int(arrays["components"][:, :6].sum(axis=1).argmax())
+            names = ("components", "score_quantiles", "score_zeros")
+            own = [arrays[name][[first, 1 - first]].ravel() for name in names]
+            more = ("confound_components", "score_residual", "score_variance", "score_correlation")
+            parts.append(np.concatenate([*own, *(arrays[name].ravel() for name in more)]))
+        seen.append(parts[1] - parts[0])
+        answers.append(table[n])
+    known, new = np.array(answers[:practice]), np.array(answers[practice:])
+    reader = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17))).fit(seen[:practice], known)
+    named = np.rint(np.clip(reader.predict(seen[practice:]), 0, 4))
+    usual = [np.bincount(column.astype(int)).argmax() for column in known.T]
+    return float((named == new).mean()), float((usual == new).mean())

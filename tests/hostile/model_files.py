@@ -384,6 +384,22 @@ def forged(content: bytes, rng: random.Random) -> tuple[bytes, str]:
 # --- bombs ------------------------------------------------------------------------------------------------
 
 
+def with_factors(content: bytes, number: int) -> bytes:
+    """A model of more factors than items, each of which would have its score."""
+    parts = contents(content)
+    header, starts, explained = json.loads(parts["model.json"]), parts["starts"], parts["explained"]
+    header["parameters"]["n_components"] = number
+    header["factor_names"] = [f"factor{r + 1}" for r in range(number)]
+    more = {
+        "model.json": json.dumps(header).encode(),
+        "components": np.full((number, M), 0.1),
+        "explained": np.concatenate([np.full((number, M), 100.0), explained[K:]]),
+        "solving_order": np.arange(float(number)),
+        "starts": np.hstack([starts[:, :3], np.zeros((len(starts), number))]),
+    }
+    return sealed(parts | more)
+
+
 def bombs(content: bytes) -> dict[str, bytes]:
     """Files that are large, or grow while they are understood, to far more than a model."""
     parts = contents(content)
@@ -432,6 +448,7 @@ def bombs(content: bytes) -> dict[str, bytes]:
         "one trace a million times": with_header(trace=["objective"] * 1_000_000),
         "2.6 million items": with_arrays(items=2_600_000, starts=None),
         "700 000 starts": with_arrays(items=None, starts=700_000),
+        "9000 factors": with_factors(content, 9000),
         "a million categories": with_categories(1_000_000),
         "a million items": with_header(items=[f"q{i}" for i in range(1_000_000)]),
         "a long number": sealed(parts | {"model.json": b"1" * 4_000_000}),

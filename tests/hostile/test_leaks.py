@@ -71,3 +71,9 @@ def test_the_highest_scores_are_not_in_a_model_file():
 @pytest.mark.slow
 def test_who_took_part_is_hardly_known_from_a_model():
     assert 0.45 < leaks.membership(beta=0.0, k=8) < 0.65
+
+
+@pytest.mark.long
+def test_two_models_tell_whom_they_differ_by_as_the_docs_say():
+    found, usual = leaks.two_models()
+    assert 0.6 < found < 0.8 and 0.3 < usual < 0.5

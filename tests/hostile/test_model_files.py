@@ -4,7 +4,7 @@ import pytest
 
 from hostile import model_files
 from hostile.tally import Tally
-from icqf import ICQF
+from icqf import ICQF, InputError
 
 SEED = 11
 
@@ -21,6 +21,18 @@ def test_a_damaged_file_is_refused_or_the_same_model(tmp_path):
 
 def test_a_forged_file_is_refused(tmp_path):
     assert held(model_files.forgeries(400, SEED, tmp_path))["refused"] > 350
+
+
+def test_more_factors_than_participants_or_items_are_refused_at_once(tmp_path):
+    """A fit has no more factors than either; a short form may have fewer items than its factors."""
+    model_files.write(tmp_path / "model.icqf")
+    content = (tmp_path / "model.icqf").read_bytes()
+    for number in (41, 9000):
+        (tmp_path / "many.icqf").write_bytes(model_files.with_factors(content, number))
+        with pytest.raises(
+            InputError, match=f"it has {number} factors, more than 6 items and 40 participants"
+        ):
+            ICQF.load(tmp_path / "many.icqf")
 
 
 @pytest.mark.long

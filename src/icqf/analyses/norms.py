@@ -42,7 +42,7 @@ OTHER = "other"  # categories with fewer than 20 participants
 _ROUGHNESS = (10.0, 1.0, 0.1, 0.01, 0.001)  # candidate penalties on roughness, the smoothest first
 _GRID = np.linspace(0, 1, 201)
 _KNOTS = 6  # inner knots of a spline
-_MOST_KNOTS, _MOST_GROUPS = 200, 1000  # in a file
+_MOST_COLUMNS, _MOST_CURVES, _MOST_RANK = 2000, 200, 3  # in a file
 _CELLS = 100  # steps of a numeric covariate
 _RIDGE = 0.02
 _WEIGHT = 3.0  # by which a candidate's weight falls with its error in cross-validation
@@ -427,13 +427,17 @@ class _Covariate:
             columns = (at[:, None] == np.arange(1, len(self.categories))).astype(float)
         return columns, np.where(gaps, f"{self.name} is missing", np.where(inside, "", span)).astype(object)
 
+    @property
+    def coded(self) -> bool:
+        """Whether it has categories that are numbers, such as 1 and 2."""
+        return self.categories is not None and all(map(_is_number, self.categories))
+
     def _refuse_other_codes(self, keys: pd.Series) -> None:
         """Refuse values that seem to be the same categories in other words, such as 1 for female."""
         own, found = {*(self.categories or ())}, {*keys}
         unknown = sorted(found - own)
-        numeric = all(map(_is_number, own))
-        other_kind = any(_is_number(each) != numeric for each in unknown)
-        shifted = numeric and bool(own - found) and any(map(_is_number, unknown))
+        other_kind = any(_is_number(each) != self.coded for each in unknown)
+        shifted = self.coded and bool(own - found) and any(map(_is_number, unknown))
         if not unknown or not (shifted if found & own else other_kind or len(unknown) > 1):
             return
         raise InputError(
@@ -462,7 +466,8 @@ class _Covariate:
         if self.categories is None:
             return f"{self.name} {self.low:g} to {self.high:g}"
         counts = values.map(category_key).value_counts()
-        return f"{self.name}: {', '.join(f'{each} {_tens(counts[each])}' for each in self.categories)}"
+        coded = "coded " if self.coded else ""
+        return f"{self.name}: {', '.join(f'{_tens(counts[each])} {coded}{each}' for each in self.categories)}"
 
     def to_dict(self) -> dict[str, Any]:
         if self.categories is None:
@@ -571,6 +576,11 @@ class _Design:
         own = [each[:, None] * basis for basis in splines for each in indicators.T] if self.crossed else []
         return np.hstack([indicators, *splines, *own])
 
+    def width(self, groups: int) -> int:
+        """The number of columns with this many indicators."""
+        splines = sum(len(inner) + 3 for inner in self.knots)
+        return groups + splines * (1 + groups * self.crossed)
+
     def penalty(self, groups: int, roughness: float) -> Array:
         """A small ridge, and the roughness of the splines: their mean squared second derivative (p, p)."""
         bends = [_spline(inner).derivative(2)(_GRID)[:, 1:] for inner in self.knots]
@@ -651,25 +661,26 @@ class _Curves:
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any], covariates: Sequence[_Covariate]) -> _Curves:
         design = _Design(tuple(tuple(map(float, each)) for each in stored["knots"]), stored["crossed"])
-        if (
-            sum(map(len, design.knots)) > _MOST_KNOTS
-            or sum(len(each.categories or ()) for each in covariates) > _MOST_GROUPS
-        ):
-            raise ValueError("it has more knots or groups than norms have")
+        numeric = sum(each.categories is None for each in covariates)
+        groups = sum(len(each.categories) - 1 for each in covariates if each.categories is not None)
+        if len(design.knots) != numeric or design.width(groups) > _MOST_COLUMNS:
+            raise ValueError("it has more knots or categories than norms have")
+        if len(stored["thresholds"]) > _MOST_CURVES or len(stored["levels"]) > _MOST_CURVES:
+            raise ValueError("it has more curves than norms have")
         low, high = map(float, stored["tails"])
         arrays: dict[str, Any] = {name: np.array(stored[name], dtype=kind) for name, kind in _STORED.items()}
         made = cls(design=design, tails=(low, high), **arrays)
-        numeric = sum(each.categories is None for each in covariates)
-        groups = sum(len(each.categories) - 1 for each in covariates if each.categories is not None)
-        m, j = len(made.thresholds), len(made.levels)
         width = design.columns(np.zeros((1, numeric)), np.zeros((1, groups))).shape[1]
-        right = (
-            m > 0 < j and made.below.shape == made.upto.shape == (m,) and (np.diff(made.thresholds) > 0).all()
-        )
-        right = right and made.shape.shape == (j, made.slopes.shape[1]) and made.slopes.shape[0] == width
+        m, j = len(made.thresholds), len(made.levels)
         places = np.stack([made.below, made.upto], axis=1).ravel()
-        right = right and (np.diff(places) >= 0).all() and places[0] >= 0 and places[-1] <= j + 1
-        if not right or min(low, high) <= 0 or len(design.knots) != numeric:
+        right = [
+            m > 0 < j and made.below.shape == made.upto.shape == (m,),
+            (np.diff(made.thresholds) > 0).all() and (np.diff(places) >= 0).all(),
+            made.shape.shape == (j, made.slopes.shape[1]) and made.slopes.shape[1] <= _MOST_RANK,
+            made.slopes.shape[0] == width and places.min() >= 0 and places.max() <= j + 1,
+            0 < min(low, high) <= max(low, high) < np.inf,
+        ]
+        if not all(right):
             raise ValueError("its curves are not valid")
         return made
 
@@ -752,10 +763,11 @@ def _learn(
 
     plain, rank = _Design(knots), min(2, len(order))
     chosen = best((plain, each, rank) for each in (_ROUGHNESS if knots else _ROUGHNESS[:1]))
-    if knots and indicators.shape[1]:
-        chosen = best((replace(plain, crossed=True), each, rank) for each in _ROUGHNESS)
+    crossed = replace(plain, crossed=True)
+    if knots and indicators.shape[1] > 0 and crossed.width(indicators.shape[1]) <= _MOST_COLUMNS / 4:
+        chosen = best((crossed, each, rank) for each in _ROUGHNESS)
     chosen = best((*chosen[:2], each) for each in (1, 3) if each <= len(order))
-    crossed, ranks = any(each[0].crossed for each in fits), max(each[2] for each in fits)
+    ranks = max(each[2] for each in fits)
     weight = {
         each: np.exp(-_WEIGHT * (error - errors[chosen]) / len(order)) for each, error in errors.items()
     }
@@ -778,7 +790,7 @@ def _learn(
         level.round(_DIGITS),
         (order[:, None] ** np.arange(ranks)).round(_DIGITS),
         slopes.round(_DIGITS),
-        replace(plain, crossed=crossed),
+        crossed if crossed in (each[0] for each in fits) else plain,
         events.tails(whole),
     )
     without = []

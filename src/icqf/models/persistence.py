@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _NOT_STORED = ("callback", "random_state", "item_range")  # ranges are stored as an array
 _MOST = {"items": 100_000, "starts": 10_000, "factor_names": 10_000, "trace": 100}
+_MOST_OF_FEW_ITEMS = 50  # factors of a short form, which may be more than its items
 _STATISTICS = ("sse", "sst", "explained")
 # Digits of statistics in a file: with few items, answers could be recovered from sums with all digits.
 _DIGITS, OBJECTIVE_DIGITS = 3, 6
@@ -148,6 +149,9 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     _check_confounds(header["confounds"]["columns"])
     encoder = ConfoundEncoder.from_dict(header["confounds"])
     _check_arrays(arrays, len(items), len(encoder.names), header["starts"])
+    k, n = len(arrays["components"]), int(header["n_participants"])
+    if k > min(n, max(len(items), _MOST_OF_FEW_ITEMS)):
+        raise ValueError(f"it has {k} factors, more than {len(items)} items and {n} participants allow")
     ranges = pd.DataFrame(arrays["item_range"], index=items, columns=["min", "max"])
     model = kind(**_own_parameters(kind, {**header["parameters"]}), item_range=ranges)
     check_parameters(model)

@@ -34,12 +34,13 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     RESULTS is the folder that icqf fit wrote, or a model file. The reference sample is that of the fit, or
     the participants in ANSWERS; survey weights of the fit, or --weights, are respected. Writes a norms file
     for icqf score --norms, which works with this model only and holds nothing about single participants, a
-    table of scores at percentiles, and a page with percentile curves.
+    table of scores at percentiles, and a page with percentile curves. Norms are learned from a random nine
+    tenths of the sample, so that files of two samples do not tell who is in one of them only.
 
     Nothing is extrapolated: the youngest and oldest few are left out, and categories with fewer than 20
-    participants are merged.
+    participants are merged into "other".
     """
-    from icqf.workflow.norms import accuracy, norms_of, read_reference, write_norms_folder
+    from icqf.workflow.norms import accuracy, codes, norms_of, read_reference, write_norms_folder
     from icqf.workflow.results_folder import refuse_existing
 
     started, options = datetime.now(UTC), options_of(ctx, NormsOptions)
@@ -58,4 +59,6 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
         return
     echo(norms.reference)
     echo(accuracy(norms))
+    for each in codes(norms):
+        echo(f"Note: {each}")
     echo(f"\nNorms file, table and page are in {out}/: {', '.join(written)}")
