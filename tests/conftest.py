@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from icqf.engines import parallel
+
 sys.path.insert(0, str(Path(__file__).parent))
 ROOT = Path(__file__).parent.parent
 
@@ -19,6 +21,9 @@ settings.load_profile("same" if os.environ.get("CI") else "new")
 
 # No test cuts the power: what is written need not have reached the disk, which takes longer than many fits.
 os.fsync = os.fstat
+
+# Processes start only where a test asks for them: that takes longer than most of its fits.
+parallel._WORTH_PROCESSES = parallel._SECONDS_TO_START = float("inf")
 
 BEFORE = pytest.StashKey[set[str]]()
 

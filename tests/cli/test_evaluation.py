@@ -42,6 +42,7 @@ def test_a_study_of_ones_own_from_the_command_line(run, own, tmp_path):
 def test_more_splits_add_to_a_first_look(run, own, tmp_path, monkeypatch):
     usual = (own / "answers.csv", "--codebook", own / "items.csv", "--id", "participant", "--out", tmp_path)
     usual += ("--methods", "icqf", "--n-components", 3, "--beta", 0.2, "--sizes", 0.4, "--quiet")
+    usual += ("--jobs", 1)
     assert run("stability", *usual, "--splits", 1).exit_code == 0
     first, fitted = pd.read_csv(tmp_path / "stability-study.csv"), []
     fit = ICQFMethod.fit
@@ -52,6 +53,31 @@ def test_more_splits_add_to_a_first_look(run, own, tmp_path, monkeypatch):
     both = pd.read_csv(tmp_path / "stability-study.csv")
     assert len(fitted) == 2 * 2  # the part and the development set, of two more splits
     pd.testing.assert_frame_equal(both[both["split"] == 0], first)
+
+
+def test_what_is_finished_can_be_read_when_it_is_stopped(run, own, tmp_path, monkeypatch):
+    usual = (own / "answers.csv", "--codebook", own / "items.csv", "--id", "participant", "--jobs", 1)
+    usual += ("--methods", "icqf", "--n-components", 3, "--beta", 0.2, "--sizes", 0.4, "--splits", 3)
+    fitted, fit = [], ICQFMethod.fit
+
+    def stopped(self, training, **seed):
+        fitted.append(1)
+        if len(fitted) == 4:  # in the second split
+            raise KeyboardInterrupt
+        return fit(self, training, **seed)
+
+    monkeypatch.setattr(ICQFMethod, "fit", stopped)
+    done = run("stability", *usual, "--out", tmp_path / "stopped")
+    page = tmp_path / "stopped" / "stability.md"
+    assert done.exit_code == 130 and "3 of 6 fits are saved" in done.stderr and "--resume" in done.stderr
+    assert f"{page} shows what the finished splits say." in done.stderr
+    assert "In one split" in page.read_text(encoding="utf-8")
+    monkeypatch.setattr(ICQFMethod, "fit", fit)
+    assert run("stability", *usual, "--out", tmp_path / "stopped", "--resume").exit_code == 0
+    assert run("stability", *usual, "--out", tmp_path / "whole").exit_code == 0
+    tables = [pd.read_csv(tmp_path / name / "stability-study.csv") for name in ("stopped", "whole")]
+    pd.testing.assert_frame_equal(*tables)
+    assert "In each of 3 splits" in page.read_text(encoding="utf-8")
 
 
 def test_diagnosis_of_ones_own_study_needs_labels(run, own, tmp_path):

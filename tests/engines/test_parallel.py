@@ -15,6 +15,7 @@ def test_a_number_that_was_asked_for_is_kept():
 
 
 def test_all_processors_are_for_work_that_takes_longer_than_to_start_them(monkeypatch):
+    monkeypatch.setattr("icqf.engines.parallel._WORTH_PROCESSES", 2e7)  # as it is outside of tests
     assert processes_for(-1, 300 * 20, 500) == 1
     assert processes_for(-1, 2800 * 25, 500) == effective_n_jobs(-1)
     monkeypatch.setattr("icqf.engines.parallel.effective_n_jobs", lambda _: 64)

@@ -106,7 +106,9 @@ def evaluate_study(
 ) -> Path:
     """Run an experiment, such as `stability_experiment`, on a study, and return its page.
 
-    `tool` is the command; `design` has further fields of `Design`.
+    The page is written after the first split and again after more of them, so that there is something to read
+    while the others are fitted, or if they are not. `tool` is the command; `design` has further fields of
+    `Design`.
     """
     parameters = options.parameters_without_paper("a comparison of methods")
     # Checked once, for all participants: in a part of the study, a category may have few members.
@@ -133,7 +135,32 @@ def evaluate_study(
         return run_provenance(options, started, time.perf_counter() - clock, study.files)
 
     with shared_folder(out, tool, provenance, inputs=study.files):
-        return experiment([study], planned)
+        for number in first_looks(options.splits):
+            page = experiment([study], _begun(planned, number))
+    return page
+
+
+def first_looks(splits: int) -> list[int]:
+    """Return after how many splits a page is written.
+
+    Examples
+    --------
+    >>> first_looks(3), first_looks(30)
+    ([1, 3], [1, 3, 10, 30])
+    """
+    return [number for number in (1, 3, 10, 30, 100, 300) if number < splits] + [splits]
+
+
+def _begun(design: Design, number: int) -> Design:
+    """Return a design with so many splits, whose progress counts those of the whole design."""
+    tell, share = design.callback, design.n_splits / number
+    if tell is None:
+        return replace(design, n_splits=number)
+
+    def told(progress: Progress) -> None:
+        tell(replace(progress, total=round(progress.total * share)))
+
+    return replace(design, n_splits=number, callback=told)
 
 
 Found = TypeVar("Found", bound=DiagnosticAUC | Stability)

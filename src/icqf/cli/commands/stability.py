@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,12 +54,18 @@ def evaluate(ctx: click.Context, experiment: Experiment, options: StabilityOptio
         return
     refuse_shared(out, tool, inputs=(*study.files, params["config"]))
     page = out / f"{tool}.md"
-    if page.exists() and not params["force"]:
+    if page.exists() and not (params["force"] or params["resume"]):
         raise exists(page)
-    with job(ctx, out, what="Experiment", journal=False, folder=True) as meter:
-        announce(study, quiet=quiet)
-        about: dict[str, Any] = {"tool": tool, "out": out, "command": typed(ctx)}
-        page = evaluate_study(experiment, study, options, callback=meter, **about)
+    began = time.time()
+    try:
+        with job(ctx, out, what="Experiment", journal=False, folder=True) as meter:
+            announce(study, quiet=quiet)
+            about: dict[str, Any] = {"tool": tool, "out": out, "command": typed(ctx)}
+            page = evaluate_study(experiment, study, options, callback=meter, **about)
+    except click.exceptions.Exit:
+        if page.exists() and page.stat().st_mtime >= began:
+            echo(f"{page} shows what the finished splits say.", err=True)
+        raise
     if not quiet:
         echo(page.read_text(encoding="utf-8"))
         echo(f"Written to {out}: {page.name}, tables and figures.", err=True)
