@@ -155,3 +155,27 @@ def test_like_findings_stand_in_one_card(server):
     assert "3 items run against the others, so they look reversed: q03, q08, q10." in page
     for name in ("q03", "q08", "q10"):
         assert page.count(f">Reverse {name}</button>") == 1
+
+
+def test_loadings_are_previewed_before_a_fit(server, described):
+    run = server.opened(codebook=described)
+    server.page(f"/runs/{run}/check")
+    assert "data-at-once" in server.get(f"/runs/{run}/fit").text
+    page = server.get(f"/runs/{run}/preview?k=3&beta=0.2")
+    assert page.status == 200 and "3 factors, β 0.2, from 79 participants" in page.text
+    shown = re.findall(r'<th scope="row">(q\d+)<small', page.text)
+    assert sorted(shown) == ITEMS and "Question q01" in page.text
+    for wrong in ("k=0&beta=0.1", "k=99&beta=0.1", "k=x&beta=0.1", "k=2&beta=-1", "k=2&beta=nan"):
+        assert server.get(f"/runs/{run}/preview?{wrong}").status == 400
+    bad = opened(server, table().replace({"9": "999"}))
+    server.page(f"/runs/{bad}/check")
+    assert "data-at-once" not in server.get(f"/runs/{bad}/fit").text
+    refused = server.get(f"/runs/{bad}/preview?k=2&beta=0.1")
+    assert refused.status == 400 and "999" in refused.text
+
+
+def test_other_numbers_of_factors_are_seen_beside_the_results(server, done):
+    assert 'id="look-k"' in server.get(f"/runs/{done}/results").text
+    page = server.get(f"/runs/{done}/preview?k=2&beta=0.1").text
+    assert "like factor1" in page and "like factor2" in page
+    assert server.get(f"/runs/{done}/preview?k=1&beta=0.5").text.count("<small>like") <= 1

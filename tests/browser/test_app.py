@@ -321,7 +321,13 @@ def test_columns_are_found_and_ticked_together_and_rows_are_turned(tab, tmp_path
     tab.wait(box("09")).click()  # an item again, and so no confound
     tab.choose("age", "confound")
     tab.press("Continue to the fit")
-    tab.wait("[name='n_components']")
+    tab.wait("#preview table.loadings")  # small enough to be shown at once
+    slider = "arguments[0].value = 2; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
+    tab.browser.execute_script(slider, tab.wait("#look-k"))
+    tab.wait("#preview .hint-text", "2 factors, β 0.1, from 79 participants")
+    tab.press("Use these two")
+    chosen = [tab.wait(f"input[name='{name}']").get_attribute("value") for name in ("n_components", "beta")]
+    assert chosen == ["2", "0.1"]
     options = read_config(tab.run / "config.toml")
     assert options["confounds"] == ["age"] and options["items"] == ITEMS[1:9]
     tab.browser.back()

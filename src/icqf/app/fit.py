@@ -18,6 +18,7 @@ from icqf.app.pages import (
     render,
     run_url,
 )
+from icqf.app.preview import PENALTIES, shown_at_once
 from icqf.app.runs import Job, Run
 from icqf.errors import InputError
 from icqf.workflow.options import StudyOptions
@@ -99,6 +100,8 @@ def _form(request: PageRequest, run: Run, values: dict[str, Any], *, fault: str 
         step="fit",
         usual=[form_field(StudyOptions, name, values[name]) for name in USUAL],
         advanced=[form_field(StudyOptions, name, values[name]) for name in ADVANCED],
+        penalties=PENALTIES,
+        at_once=_small(request, run),
         fault=fault,
         error=process.error_text(run) if state == "failed" else "",
         log=process.log_text(run) if state == "stopped" else "",
@@ -107,6 +110,18 @@ def _form(request: PageRequest, run: Run, values: dict[str, Any], *, fault: str 
         config=run.settings,
         code=400 if fault else 200,
     )
+
+
+def _small(request: PageRequest, run: Run) -> bool:
+    """Whether the study has been checked, can be fitted, and is small enough to be previewed at once."""
+    if run.done:
+        return False
+    pending = request.app.worker.check_of(run)
+    if not pending.ready() or pending.future.exception() is not None:
+        return False
+    found = pending.future.result().findings
+    overview = found.overview
+    return not found.must_fix and shown_at_once(overview.n_participants * len(overview.items))
 
 
 def _values(options: StudyOptions) -> dict[str, Any]:

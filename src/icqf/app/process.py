@@ -239,6 +239,7 @@ Result = TypeVar("Result")
 PATIENCE = 0.2  # seconds that a page waits before it shows what it is waiting for
 _MOST_KEPT = 16
 _MOST_TABLES = 2
+_MOST_PREVIEWS = 64
 
 
 @dataclass
@@ -269,6 +270,8 @@ class Worker:
     def __init__(self) -> None:
         self._checks: OrderedDict[tuple[object, ...], PendingCheck] = OrderedDict()
         self._tables: OrderedDict[tuple[object, ...], Table] = OrderedDict()
+        self._problems: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+        self._previews: OrderedDict[tuple[object, ...], dict[str, Any]] = OrderedDict()
         self._tasks: SimpleQueue[Callable[[], object]] = SimpleQueue()
         # A daemon, so that the app can end without it: all files are written atomically.
         threading.Thread(target=self._work, name="icqf-app", daemon=True).start()
@@ -305,14 +308,23 @@ class Worker:
         def read() -> Table:
             from icqf.io.readers.questionnaires import read_files
 
-            if key not in self._tables:
-                self._tables[key] = read_files(run.options).table
-            self._tables.move_to_end(key)
-            while len(self._tables) > _MOST_TABLES:
-                self._tables.popitem(last=False)
-            return self._tables[key]
+            return read_files(run.options).table
 
-        return self.do(read)
+        return self.do(lambda: _kept(self._tables, key, read, _MOST_TABLES))
+
+    def preview(self, run: Run, k: int, beta: float, make: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+        """Return a preview of a run's loadings, made from its stated problem; the latest ones are kept."""
+        key = (*_state_of(run), run.done)
+
+        def state() -> Any:
+            from icqf.workflow.preview import preview_problem
+
+            return preview_problem(run.options)
+
+        def look() -> dict[str, Any]:
+            return make(run, _kept(self._problems, key, state, _MOST_TABLES), k, beta)
+
+        return self.do(lambda: _kept(self._previews, (*key, k, beta), look, _MOST_PREVIEWS))
 
     def _check(self, check: PendingCheck, options: StudyOptions) -> None:
         from icqf.workflow.check import inspect_study
@@ -321,6 +333,21 @@ class Worker:
             check.words = words
 
         _resolve(check.future, lambda: inspect_study(options, callback=report))
+
+
+def _kept(
+    kept: OrderedDict[tuple[object, ...], Result],
+    key: tuple[object, ...],
+    make: Callable[[], Result],
+    most: int,
+) -> Result:
+    """Return what is kept under a key, made if it is new; the oldest are forgotten."""
+    if key not in kept:
+        kept[key] = make()
+    kept.move_to_end(key)
+    while len(kept) > most:
+        kept.popitem(last=False)
+    return kept[key]
 
 
 def _resolve(future: Future[Any], work: Callable[[], Any]) -> None:

@@ -10,6 +10,7 @@ from starlette.responses import FileResponse, Response
 from icqf.app import process
 from icqf.app.guard import REPORT_POLICY
 from icqf.app.pages import PageRequest, archive, command, page, redirect, render, run_url
+from icqf.app.preview import PENALTIES
 from icqf.app.runs import SCORES, Run
 from icqf.errors import InputError
 
@@ -38,6 +39,7 @@ def results(request: PageRequest) -> Response:
         command=command("fit", "--config", run.config, "--out", "results"),
         naming=_naming(run, factors),
         config=run.settings,
+        penalties=PENALTIES,
         saved="saved" in request.http.query_params,
     )
 

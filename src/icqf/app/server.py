@@ -58,6 +58,7 @@ PAGES = (
     ("POST", "runs/{run}/codebook", "codebook", "save_codebook"),
     ("GET", "runs/{run}/fit", "fit", "fit"),
     ("POST", "runs/{run}/fit", "fit", "begin"),
+    ("GET", "runs/{run}/preview", "preview", "show"),
     ("POST", "runs/{run}/continue", "fit", "resume"),
     ("POST", "runs/{run}/cancel", "fit", "cancel"),
     ("GET", "runs/{run}/progress", "fit", "progress"),

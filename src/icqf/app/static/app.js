@@ -145,6 +145,57 @@ document.addEventListener("click", (event) => {
 });
 if (document.getElementById("grid")) window.addEventListener("popstate", () => location.reload());
 
+// A preview follows its controls; one is asked for at a time, and only the latest wish counts.
+const look = document.querySelector("[data-look]");
+if (look) {
+  const [k, beta] = [look.elements.k, look.elements.beta];
+  let asking = false;
+  let next = false;
+  const ask = async () => {
+    look.querySelector("output").textContent = k.value;
+    if (asking) { next = true; return; }
+    asking = true;
+    next = false;
+    document.getElementById("preview").setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(`${look.action}?${new URLSearchParams(new FormData(look))}`);
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const found = page.getElementById("preview");
+      if (found) document.getElementById("preview").replaceChildren(...document.adoptNode(found).childNodes);
+      say("");
+    } catch {
+      say("The app is not responding. Start it again with icqf app.");
+    }
+    document.getElementById("preview").removeAttribute("aria-busy");
+    asking = false;
+    if (next) ask();
+  };
+  look.addEventListener("input", ask);
+  look.addEventListener("submit", (event) => { event.preventDefault(); ask(); });
+  for (const link of document.querySelectorAll("[data-look-at]")) {
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      const wanted = new URL(link.href).searchParams;
+      const value = wanted.get("beta");
+      if (![...beta.options].some((each) => each.value === value)) beta.add(new Option(Number(value), value));
+      k.max = Math.max(k.max, wanted.get("k"));
+      [k.value, beta.value] = [wanted.get("k"), value];
+      document.getElementById("look").scrollIntoView();
+      ask();
+    });
+  }
+  const use = look.querySelector("[data-use]");
+  if (use) use.addEventListener("click", () => {
+    document.querySelector("[name=n_components]").value = k.value;
+    const penalty = document.querySelector("input[name=beta]");
+    penalty.value = Number(beta.value);
+    penalty.scrollIntoView({ block: "center" });
+    penalty.focus();
+  });
+  if (look.hasAttribute("data-at-once")) ask();
+}
+
 const watched = document.querySelector("[data-poll]");
 if (watched) {
   const text = watched.querySelector(".progress-text");
