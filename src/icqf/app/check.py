@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
 from icqf.app.columns import USES, column_fields, columns_shown
+from icqf.app.first_rows import has_rows
 from icqf.app.pages import PageRequest, command, in_words, page, redirect, render, run_url
 from icqf.app.process import PATIENCE, PendingCheck
 from icqf.app.runs import DATA, Run
@@ -148,6 +149,7 @@ def _page_values(run: Run, options: StudyOptions, study: StudyInspection | None)
         "uses": USES,
         "endings": ",".join(READERS),
         "fields": column_fields(options, study),
+        "has_rows": has_rows(options),
         "fixed": run.done or process.is_running(run),
         "command": command("check", "--config", run.config),
         "config": run.settings,

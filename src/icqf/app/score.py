@@ -12,10 +12,21 @@ from starlette.responses import Response
 from icqf.app.pages import PageRequest, command, form_field, in_words, page, redirect, render, run_url
 from icqf.app.runs import SCORES, Run, free_place
 from icqf.errors import InputError
+from icqf.io.study_files import AND
 from icqf.workflow.compare import METHODS, SIMILARITIES
 from icqf.workflow.options import ScoreOptions
 
 _PREVIEW = 8
+_HINTS = {
+    "id": "that of the fit",
+    "missing_codes": "such as 99, -9",
+    "visit": "such as wave=1",
+    "doubled": "refused",
+    "header_row": "recognised",
+    "sheet": "the first that looks like a table",
+    "long": "recognised, or such as item, answer",
+}
+_SEVERAL = ("missing_codes", "visit", "long")
 
 
 @page
@@ -37,25 +48,30 @@ def score_file(request: PageRequest) -> Response:
         return _score_page(request, run, fault="No file was chosen.")
     model = run.results / "model.icqf"
     added: dict[str, Any] = {}
+    given = {name: request.listed(name) if name in _SEVERAL else request.text(name) for name in _HINTS}
+    typed_in = {name: value for name, value in given.items() if value}
     try:
         for name in ("answers", "codebook", "dictionary"):
             chosen = request.file(name)
             if chosen is not None:
                 added[name] = run.add(chosen.filename or "", chosen.file, folder="new", otherwise=name)
-        codes, visit = request.listed("missing_codes"), request.listed("visit")
-        given = {**added, "model": model, "missing_codes": codes, "visit": visit, "id": request.text("id")}
-        options = ScoreOptions.of({name: value for name, value in given.items() if value})
+        options = ScoreOptions.of({**added, "model": model, **typed_in})
         done = request.app.worker.do(lambda: scoring.score_file(model, options.files))
     except InputError as error:
         for path in added.values():
             path.unlink(missing_ok=True)
-        return _score_page(request, run, fault=_worded(error), visit=_visit(error))
+        suggested = _suggested(error)
+        fault = in_words(error)
+        if suggested:
+            fault = f"{error.message} Choose the file again; what is filled in below will then be used."
+        return _score_page(request, run, fault=fault, given=given | suggested)
     place = _write(request, run, done, added["answers"])
     described = [name for name in ("codebook", "dictionary") if name in added]
     more = [word for name in described for word in (f"--{name}", added[name])]
-    more += ["--missing-codes", *codes] if codes else []
-    more += [word for each in visit for word in ("--visit", each)]
-    more += ["--id", request.text("id")] if request.text("id") else []
+    for name, value in typed_in.items():
+        parts = value if isinstance(value, list) else value.split(AND) if name == "id" else [value]
+        option = f"--{name.replace('_', '-')}"
+        more += [word for each in parts for word in (option, each)] if name == "visit" else [option, *parts]
     typed = command("score", model, added["answers"], *more, "--out", place.name)
     table = done.scores.head(_PREVIEW)
     return _score_page(
@@ -117,17 +133,14 @@ def _cell(value: float | str) -> str:
     return "" if math.isnan(value) else f"{value:.2f}"
 
 
-def _visit(error: InputError) -> str:
-    """Return the visit to keep, as the form takes it, if a file has several per participant."""
-    pairs = error.fields.get("visit", ()) if error.code == "duplicate-id" else ()
-    return ", ".join(f"{column}={value}" for column, value in pairs)
-
-
-def _worded(error: InputError) -> str:
-    """Return an error with its remedy on this page."""
-    if not _visit(error):
-        return in_words(error)
-    return f"{error.message} Choose the file again; only the visit named below will be used."
+def _suggested(error: InputError) -> dict[str, Any]:
+    """Return what the form should hold if a file has several rows per participant."""
+    if error.code not in ("duplicate-id", "doubled-rows"):
+        return {}
+    if visit := error.fields.get("visit"):
+        return {"visit": [f"{column}={value}" for column, value in visit]}
+    ids = error.fields.get("ids")
+    return {"id": AND.join(ids)} if ids else {"doubled": "first"}
 
 
 def _write(request: PageRequest, run: Run, done: Any, answers: Path) -> Path:
@@ -147,14 +160,13 @@ def _write(request: PageRequest, run: Run, done: Any, answers: Path) -> Path:
 
 def _score_page(request: PageRequest, run: Run, *, fault: str = "", **result: Any) -> Response:
     values: dict[str, Any] = {
-        **{"made": "", "notes": (), "n": 0, "silent": 0, "head": [], "rows": [], "command": "", "visit": ""},
+        **{"made": "", "notes": (), "n": 0, "silent": 0, "head": [], "rows": [], "command": "", "given": {}},
         **{"scored": run.scored(), "fault": fault, "code": 400 if fault else 200},
         **result,
     }
-    hints = {"id": "that of the fit", "missing_codes": "such as 99, -9", "visit": "such as wave=1"}
     values["fields"] = [
-        form_field(ScoreOptions, name, values["visit"] if name == "visit" else "", about="", empty=hint)
-        for name, hint in hints.items()
+        form_field(ScoreOptions, name, values["given"].get(name, ""), about="", empty=hint)
+        for name, hint in _HINTS.items()
     ]
     return render(request, "score.html", step="score", **values)
 

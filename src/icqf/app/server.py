@@ -53,6 +53,8 @@ PAGES = (
     ("POST", "runs/{run}/remedy", "check", "remedy"),
     ("POST", "runs/{run}/columns", "columns", "columns"),
     ("POST", "runs/{run}/reset", "check", "reset"),
+    ("GET", "runs/{run}/rows", "first_rows", "rows"),
+    ("POST", "runs/{run}/rows", "first_rows", "choose"),
     ("GET", "runs/{run}/data", "data", "data"),
     ("GET", "runs/{run}/codebook", "codebook", "codebook"),
     ("POST", "runs/{run}/codebook", "codebook", "save_codebook"),

@@ -173,7 +173,7 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
         participant=ids.iloc[second],
         rows=(int(table.rows[first]), int(table.rows[second])),
         visit=visits[0] if visits else (),
-        visits=tuple(visits),
+        visits=tuple(sorted(visits, key=lambda visit: [_in_order(value) for _, value in visit])),
         ids=() if beside is None else (beside, *identity.split(AND)),
     )
 
