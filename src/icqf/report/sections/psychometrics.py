@@ -63,7 +63,7 @@ def _items(report: Report) -> Details:
     rows = [
         [
             item_cell(item),
-            *(words.number(value) for value in (row.skew, row.kurtosis, row.item_rest)),
+            *(words.number(value) for value in (row.skew, row.kurtosis, row.item_rest, row.kmo)),
             item.strongest,
             *(words.number(value) for value in (row.loading, row.fa_loading)),
             *(words.number(value) for value in (row.communality, row.fa_communality, row.uniqueness)),
@@ -71,17 +71,26 @@ def _items(report: Report) -> Details:
         for row, item in zip(report.psychometrics.items, report.items, strict=True)
     ]
     caption = (
+        "KMO is the item's sampling adequacy: how far what it shares with one item is shared with the rest. "
         "Loadings are standardised: the change in the item, in standard deviations, for a score one standard "
         "deviation higher. Communality is the share of the item's variance that the model explains, "
         "uniqueness the rest. FA columns refer to the factor's counterpart in the factor analysis."
     )
     head = [
-        *("Item", "Skew", "Kurtosis", "Item-rest", Column("Strongest factor", numeric=False), "Loading"),
+        *(
+            "Item",
+            "Skew",
+            "Kurtosis",
+            "Item-rest",
+            "KMO",
+            Column("Strongest factor", numeric=False),
+            "Loading",
+        ),
         *("FA loading", "Communality", "FA communality", "Uniqueness"),
     ]
     return Details(
-        "All items: skew, kurtosis, item-rest correlation, standardised loadings, communality, and factor "
-        "analysis",
+        "All items: skew, kurtosis, item-rest correlation, KMO, standardised loadings, communality, and "
+        "factor analysis",
         [Grid(caption, head, rows, kind="sortable", label="Item statistics")],
     )
 
@@ -129,6 +138,7 @@ def psychometric_values(analysis: Analysis, summary: Summary, names: list[str]) 
             Values(
                 name=str(name),
                 **dict(zip(("skew", "kurtosis", "item_rest"), map(float, row), strict=True)),
+                kmo=float(measured.kmo.per_item[j]),
                 loading=float(standardised[j, r]),
                 communality=float(explained[j]),
                 uniqueness=1 - float(explained[j]),
