@@ -51,7 +51,7 @@ def plain(demo, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def crowded(demo, tmp_path_factory):
-    """As much as a page can hold: twelve factors, long and hostile texts, many gaps, percentiles."""
+    """As much as a page can hold: sixteen factors, long and hostile texts, many gaps, percentiles."""
     items = tuple(
         replace(item, wording=f"{NASTY if at % 9 == 0 else ''} {LONG} ({item.name})")
         for at, item in enumerate(demo.items)
@@ -60,13 +60,14 @@ def crowded(demo, tmp_path_factory):
     answers.iloc[5, 40:70] = np.nan
     answers.iloc[5, 70:80] = 2
     other = Questionnaire(answers=answers, items=items, confounds=demo.confounds)
-    names = ["A rather long name of an area of life", NASTY, *(f"Area {at}" for at in range(10))]
-    model = ICQF(12, beta=0.05, n_init=1, max_iter=40).fit(other).name_factors(names)
+    names = ["A rather long name of an area of life", NASTY, *(f"Area {at}" for at in range(14))]
+    model = ICQF(16, beta=0.05, n_init=1, max_iter=25).fit(other).name_factors(names)
     more = {
-        "percentiles": pd.Series(dict.fromkeys(names, 73.0)),
+        "percentiles": pd.DataFrame({"percentile": 73.0, "low": 8.0, "high": 99.0}, index=names),
         "reference": "Reference sample: 600 participants (age 6 to 17; sex: female 52%, male 48%), "
         "weighted to the population; percentiles are accurate to 3 points on average.",
     }
+    more["informant"] = "the mother, and the teacher where she did not know"
     return written(tmp_path_factory.mktemp("crowded"), other, model, **more)
 
 

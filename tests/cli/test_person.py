@@ -45,6 +45,18 @@ def test_one_person(run, place, tmp_path):
     assert "# Answers of C0002" in (tmp_path / "one.md").read_text(encoding="utf-8")
 
 
+def test_who_filled_in_the_form_in_words_or_in_a_column(run, place, tmp_path):
+    out = tmp_path / "one.md"
+    call(run, place, "answers.csv", "--id", "C0002", "--informant", "her mother", "--out", out)
+    assert "answered, filled in by: her mother. Each score" in out.read_text(encoding="utf-8")
+    table, raters = pd.read_csv(place / "answers.csv"), ["teacher", None, *["7"] * (len(IDS) - 2)]
+    pd.concat([table, pd.Series(raters, name="rater")], axis=1).to_csv(tmp_path / "rated.csv", index=False)
+    call(run, place, tmp_path / "rated.csv", "--all", "--informant", "rater", "--out", tmp_path / "all")
+    told = {path.stem: path.read_text(encoding="utf-8") for path in (tmp_path / "all").glob("*.html")}
+    assert "filled in by: teacher." in told["C0001"] and "filled in by: 7." in told["a_b"]
+    assert "filled in by" not in told["C0002"]
+
+
 def test_a_name_of_its_own(run, place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     call(run, place, "answers.csv", "--id", "a/b")

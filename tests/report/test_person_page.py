@@ -29,6 +29,12 @@ def usual(model):
     return UsualAnswers.of(model)
 
 
+def ranked(**percentiles):
+    """Percentiles with their likely ranges."""
+    found = pd.DataFrame({"percentile": pd.Series(percentiles)})
+    return found.assign(low=found["percentile"] - 9, high=found["percentile"] + 20)
+
+
 def page_of(model, answers, usual, **more):
     return person_page(describe_person(model, answers, usual=usual), model, **more)
 
@@ -53,9 +59,9 @@ def test_the_page_says_what_the_person_holds(demo, model, usual):
 
 def test_percentiles_come_with_their_reference(demo, model, usual):
     reference = "Reference sample: 600 children of the demo, aged 6 to 17."
-    percentiles = pd.Series({"Mood": 73.2, "Temper": np.nan})
+    percentiles = ranked(Mood=73.2, Temper=np.nan)
     text = page_of(model, demo.take([5]), usual, percentiles=percentiles, reference=reference).as_text(2000)
-    assert "not compared" not in text and reference in text and " 73\n" in text
+    assert "not compared" not in text and reference in text and " 73 (likely 64–93)\n" in text
     assert "Half of all people are between 25 and 75" in text
 
 
@@ -66,12 +72,15 @@ def test_a_score_of_zero_says_how_many_share_it(demo, model, usual):
     page = person_page(
         person,
         model,
-        percentiles=pd.Series({"Mood": 21.0, "Temper": 60.0}),
+        percentiles=ranked(Mood=21.0, Temper=60.0),
         reference="Reference sample: 600 children.",
         alike="age (9) and sex (male)",
     )
     text = page.as_text(2000)
-    assert "21 (42 of 100 have 0)" in text and "of 100 people of the same age (9) and sex (male)" in text
+    assert (
+        "21 (42 of 100 have 0; likely 12–41)" in text
+        and "of 100 people of the same age (9) and sex (male)" in text
+    )
 
 
 def test_change_is_told_in_words_and_signs(demo, model, usual):
@@ -134,10 +143,17 @@ def test_same_person_same_bytes_and_nothing_loaded(demo, model, usual):
 
 
 def test_outside_the_norms_the_page_says_why(demo, model, usual):
-    percentiles = pd.Series({"Mood": np.nan, "Temper": np.nan})
+    percentiles = ranked(Mood=np.nan, Temper=np.nan)
     why = "age is outside 6 to 18"
     page = page_of(
         model, demo.take([5]), usual, percentiles=percentiles, reference="Reference sample: 600.", unknown=why
     )
     assert f"not compared with those of other people: {why}. Reference sample" in page.as_text(2000)
     assert "Percentile" not in page.as_text(2000)
+
+
+def test_who_filled_in_the_form_and_when_to_worry(demo, model, usual):
+    text = page_of(model, demo.take([5]), usual, visit="2", informant="mother").as_text(2000)
+    assert "questions answered at visit 2, filled in by: mother. Each score" in text
+    assert "no number here says when to worry" in text
+    assert "filled in by" not in page_of(model, demo.take([5]), usual).as_text(2000)

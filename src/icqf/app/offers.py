@@ -111,7 +111,7 @@ OFFERS: dict[str, Offer] = {
         PersonOptions,
         "",
         "Make the page",
-        ("who", "norms"),
+        ("who", "informant", "norms"),
         ("answers", "visit_column", "id"),
     ),
     "plan": Offer(

@@ -634,6 +634,13 @@ class PersonOptions(ModelledOptions):
         help="Norms file of the model (icqf norms): adds percentiles.",
         label="Percentiles from norms",
     )
+    informant: str = option(
+        "",
+        "Who filled in the form, such as mother, or the column that says so.",
+        take=one_text,
+        metavar="TEXT",
+        label="Who filled in the form",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

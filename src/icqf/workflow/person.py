@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from icqf.analyses.norms import Norms
-from icqf.analyses.person import UsualAnswers, describe_person
+from icqf.analyses.person import Person, UsualAnswers, describe_person
 from icqf.data.questionnaire import Questionnaire
 from icqf.engines.parallel import Progress
 from icqf.errors import Advice, InputError, and_more, did_you_mean, listed
@@ -34,11 +34,14 @@ HTML = ".html"
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """The answers at one visit, and the covariates that norms need; without visits, it has no name."""
+    """The answers at one visit, and columns beside them: those of norms and of who answered.
+
+    Without visits, it has no name.
+    """
 
     name: str
     answers: Questionnaire
-    covariates: pd.DataFrame | None
+    beside: pd.DataFrame | None
 
     def only(self, id: str) -> Visit:
         """The visit of one person."""
@@ -46,7 +49,7 @@ class Visit:
         return Visit(
             self.name,
             self.answers.take(rows),
-            None if self.covariates is None else self.covariates.iloc[rows],
+            None if self.beside is None else self.beside.iloc[rows],
         )
 
 
@@ -57,6 +60,7 @@ class People:
     model: ICQF
     visits: Sequence[Visit]
     norms: Norms | None
+    informant: str  # who answered, or the column that says so
     notes: tuple[str, ...]
     files: tuple[Path, ...]
 
@@ -90,21 +94,36 @@ class People:
             self.model, now.answers, before=None if before is None else before.answers, usual=self.usual
         )
         more: dict[str, Any] = {"visit": now.name, "before": "" if before is None else before.name}
+        beside = pd.DataFrame(index=now.answers.answers.index) if now.beside is None else now.beside
+        more["informant"] = self.informant
+        if self.informant in beside:
+            told = beside[self.informant].iloc[0]
+            more["informant"] = "" if pd.isna(told) else str(told)
         if self.norms is not None:
-            shown = person.scores.round(2)  # a score that is shown as 0 has the percentile of 0
-            scores = shown.to_frame().T.set_axis(now.answers.answers.index)
+            own = beside[list(self.norms.by)]
             more |= {
-                "unknown": str(self.norms.reasons(now.covariates).iloc[0]),
-                "percentiles": self.norms.percentiles(scores, now.covariates).iloc[0],
+                "unknown": str(self.norms.reasons(own, 1).iloc[0]),
+                "percentiles": _percentiles(person, self.norms, own),
                 "reference": self.norms.reference,
-                "alike": _alike(now.covariates),
+                "alike": _alike(own),
             }
         return person_page(person, self.model, **more)
 
 
-def _alike(covariates: pd.DataFrame | None) -> str:
+def _percentiles(person: Person, norms: Norms, covariates: pd.DataFrame) -> pd.DataFrame:
+    """The percentiles of a person's scores, and of the ends of their likely ranges."""
+    known = person.intervals
+    ends = [person.scores * np.nan] * 2 if known is None else [known.low.iloc[0], known.high.iloc[0]]
+    found = {}
+    for name, scores in zip(("percentile", "low", "high"), (person.scores, *ends), strict=True):
+        shown = scores.astype(float).round(2)  # a score that is shown as 0 has the percentile of 0
+        found[name] = norms.percentiles(shown.to_frame().T.set_axis(covariates.index), covariates).iloc[0]
+    return pd.DataFrame(found)
+
+
+def _alike(covariates: pd.DataFrame) -> str:
     """The covariates of one person in words, such as "age (9.4) and sex (male)"."""
-    if covariates is None or covariates.isna().to_numpy().any():
+    if covariates.isna().to_numpy().any():
         return ""
     told = []
     for name, value in covariates.iloc[0].items():
@@ -126,15 +145,19 @@ def read_people(options: PersonOptions) -> People:
     norms = None if options.norms is None else Norms.load(options.norms).for_model(model)
     files = files_for_model(options.files, {})
     reader = ModelReader(model, files, entries_of(files), () if norms is None else norms.by)
-    visits, notes = _visits(reader, options.visit_column)
+    visits, notes = _visits(reader, options.visit_column, options.informant)
     paths = (place, *files.paths, *(() if options.norms is None else (options.norms,)))
-    return People(model, visits, norms, reader.notes(join_notes(notes)), paths)
+    return People(model, visits, norms, options.informant, reader.notes(join_notes(notes)), paths)
 
 
-def _visits(reader: ModelReader, column: str | None) -> tuple[list[Visit], list[tuple[str, ...]]]:
+def _visits(
+    reader: ModelReader, column: str | None, informant: str
+) -> tuple[list[Visit], list[tuple[str, ...]]]:
     """The visits in a file in order of time, and notes; one without a name if ids do not repeat."""
     known, files = reader.model.codebook_.id, reader.files
-    table = read_answers(files, reader.texts)
+    table = read_answers(files, [*reader.texts, *([informant] if informant else [])])
+    if informant in table.frame.columns:
+        reader = replace(reader, extra=tuple(dict.fromkeys([*reader.extra, informant])))
     identity = files.id or (known if known in table.frame.columns else table.id)
     if column is None and not files.visit and identity is not None and identity in table.frame.columns:
         ids = pd.Series(id_texts(table.frame[identity]), dtype=object)

@@ -22,6 +22,7 @@ from icqf.workflow.options import PersonOptions
 Examples:
   icqf person results/model.icqf answers.csv --id P017 --out p017.html
   icqf person results visits.csv --id P017 --visit-column time
+  icqf person results answers.csv --id P017 --informant mother
   icqf person results answers.csv --id P017 P021 --out persons
   icqf person results answers.csv --all --norms norms/norms.icqf-norms --out persons""",
 )
@@ -43,7 +44,8 @@ def command(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_:
 
     The page fits on one sheet of A4 and is written for clinicians, patients and parents: each score with its
     likely range, the answers that raise it, answers that do not fit the rest, questions left out and, if the
-    person has several visits, the change since the visit before. With --norms, it adds percentiles.
+    person has several visits, the change since the visit before. With --norms, it adds percentiles, each with
+    its likely range; with --informant, it says who filled in the form.
 
     The page holds one person's answers: it is not written into a folder of results. It needs no connection.
     """
