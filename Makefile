@@ -9,7 +9,7 @@ SPREAD = -n $(WORKERS) --dist worksteal
 # Bytecode is kept, whatever the environment says: tests start about a hundred processes.
 ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
-.PHONY: demo app docs dist test test-all quick r oldest prereleases lint types bench torture clean
+.PHONY: demo app docs dist release test test-all quick r oldest prereleases lint types bench torture clean
 
 $(VENV)/.base: pyproject.toml experiments/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,6 +50,10 @@ dist:
 	$(PYTHON) -m venv --clear $(VENV)-dist
 	$(VENV)-dist/bin/python -m pip install --quiet --only-binary :all: dist/*.whl
 	$(VENV)-dist/bin/icqf demo --out $(VENV)-dist/demo
+
+# All of a release but the upload; a line for each step.
+release: $(VENV)/.dev $(VENV)/.docs
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python release/dry_run.py
 
 test: lint types
 	$(ENV) $(BIN)/python -m pytest $(SPREAD) -m "not long"

@@ -164,3 +164,19 @@ def test_one_version_everywhere():
     assert experiments["project"]["version"] == icqf.__version__
     latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert latest and latest[1] == icqf.__version__
+    for name, place in {
+        "r/DESCRIPTION": r"^Version: (.+)$",
+        "release/recipe.yaml": r'^  version: "(.+)"$',
+        ".zenodo.json": r'^  "version": "(.+)",$',
+    }.items():
+        found = re.search(place, (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+        assert found and found[1] == icqf.__version__, name
+
+
+def test_the_conda_recipe_has_the_same_dependencies():
+    own = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    recipe = (ROOT / "release" / "recipe.yaml").read_text(encoding="utf-8")
+    run = re.findall(r"^    - (\S+) (>=\S+)$", recipe.split("  run:")[1].split("tests:")[0], re.MULTILINE)
+    other = {"matplotlib-base": "matplotlib", "lazy_loader": "lazy-loader"}
+    listed = {other.get(name, name) + least for name, least in run if name != "python"}
+    assert listed == {line.replace(" ", "") for line in own}
