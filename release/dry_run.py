@@ -1,8 +1,8 @@
 """Everything of a release but the upload: `make release`, or `python release/dry_run.py [--python PATH ...]`.
 
-Each step is one line, and its output is in dist/release.log. The wheel is tried with every Python from 3.11 to
-3.14 that is on the search path or named with --python. What a step needs is installed into build/release-tools;
-a step that needs R says where it is not installed.
+Each step is one line, and its output is in dist/release.log. The wheel is tried with every Python 3.11 to
+3.14 on the search path or named with --python. What a step needs is installed into build/release-tools; a
+step that needs R says where it is not installed.
 """
 
 from __future__ import annotations
