@@ -379,7 +379,7 @@ def test_progress_is_kept_in_a_file(run, files, tmp_path):
     assert done.exit_code == 0 and done.stderr == ""
     last = json.loads(kept.read_text())
     known = {"program": "icqf", "file": "progress"}  # by which it may be replaced
-    said = {"what": "Writing the tables", "text": "", "done": 0, "total": 0}
-    assert last == known | said
+    said = {"what": "Writing the tables", "text": "a few seconds left", "done": 0, "total": 0}
+    assert 0 < last.pop("share") <= 1 and last == known | said
     wrong = run("fit", *asked, "--out", tmp_path / "again", "--progress", tmp_path / "no" / "p.json")
     assert wrong.exit_code == 2 and "does not exist" in wrong.stderr

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from icqf.cli.terminal import Meter
+from icqf.cli.terminal import Meter, about, fitting
 from icqf.engines import Progress
 from icqf.models import search as running
 
@@ -224,7 +224,7 @@ def test_plain_lines_tell_the_time_left(capsys, monkeypatch):
             clock.now += 11.0
     assert capsys.readouterr().err.splitlines() == [
         "Cross-validation: 50 of 100 fits, about 55 s left; best so far: 8 factors",
-        "Cross-validation: 60 of 100 fits, about 44 s left; best so far: 8 factors",
+        "Cross-validation: 60 of 100 fits, about 45 s left; best so far: 8 factors",
         "Cross-validation: 100 of 100 fits, 33 s; best: 8 factors",
     ]
 
@@ -243,6 +243,35 @@ def test_a_bar_on_a_terminal(monkeypatch, capsys):
     drawn = capsys.readouterr().err.split("\r\x1b[K")
     assert drawn[1] == "Fitting: iteration 3" and drawn[-1] == ""  # the line is wiped at the end
     assert "[############            ] 5 of 10 fits" in drawn[2] and len(drawn) == 4
+
+
+def test_a_line_fits_the_terminal():
+    parts = "Cross-validation", "[####    ]", "5 of 10 fits", "about 55 s left", "best so far: 8 factors"
+    whole = "Cross-validation [####    ] 5 of 10 fits, about 55 s left; best so far: 8 factors"
+    assert fitting(*parts, width=200) == whole
+    for width in range(8, 90):
+        line = fitting(*parts, width=width)
+        assert len(line) <= width and (width < 15 or "55 s left" in line)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(3, "a few seconds"), (26, "about 25 s"), (59, "about 1 min"), (200, "about 3 min")]
+    + [(4000, "about 1 h"), (5700, "about 1 h 30 min")],
+)
+def test_a_time_to_come_is_rounded(seconds, words):
+    assert about(seconds) == words
+
+
+def test_time_left_is_shown_while_nothing_is_reported(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("icqf.cli.terminal.SECONDS_BETWEEN_TICKS", 0.01)
+    place = tmp_path / "progress.json"
+    with Meter(quiet=True, file=place) as meter:
+        meter(Progress(0, 0, what="Writing", seconds=600.0, after=0.0))
+        until = time.monotonic() + 30
+        while not (place.exists() and "about 10 min left" in place.read_text()):
+            assert time.monotonic() < until
+            time.sleep(0.02)
 
 
 def test_a_quiet_meter_says_nothing(capsys, monkeypatch):

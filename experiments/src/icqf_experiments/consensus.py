@@ -12,7 +12,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from icqf.data.questionnaire import Questionnaire
-from icqf.engines.parallel import Progress, run_all
+from icqf.engines.parallel import run_all
+from icqf.engines.progress import Progress
 from icqf.models.consensus import N_RESAMPLES
 from icqf.models.icqf import ICQF
 from icqf.models.selection_rules import best_by_k, best_row

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from icqf.baselines import every_rule
 from icqf.data.questionnaire import Questionnaire
-from icqf.engines.parallel import Progress, run_all
+from icqf.engines.parallel import run_all
+from icqf.engines.progress import Progress
 from icqf.errors import InputError
 from icqf.models import ICQFCV
 from icqf.models.icqf import ICQF

@@ -13,7 +13,8 @@ from icqf.baselines import bic_factor_analysis, parallel_analysis, velicer_map
 from icqf.core.problem import Problem
 from icqf.datasets.simulated import HIGHEST, Synthetic, make_synthetic
 from icqf.engines.base import Solver
-from icqf.engines.parallel import Progress, run_all
+from icqf.engines.parallel import run_all
+from icqf.engines.progress import Progress
 from icqf.models import L1NMF
 from icqf.models.icqf import ICQF
 from icqf.models.multistart import solver_of

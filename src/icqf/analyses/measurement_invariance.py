@@ -21,7 +21,8 @@ from icqf.core.result import Factors
 from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import check_parameter, parameter_error
-from icqf.engines.parallel import Progress, run_all
+from icqf.engines.parallel import run_all
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
@@ -155,7 +156,7 @@ def permutation_tests(
         for first in range(0, n_permutations, _PERMUTATIONS)
         for numbers in (range(first, min(first + _PERMUTATIONS, n_permutations)),)
     }
-    done = run_all(jobs, _permuted, **how)
+    done = run_all(jobs, _permuted, what="Permuting the groups", **how)
     every = [part for result in done.values() for part in result["apart"]]
     some = (np.random.default_rng((seed, 0, at)) for at in range(min(n_permutations, _PERMUTATIONS)))
     return PermutationTests(
@@ -215,7 +216,7 @@ def fit_groups(
             own = Factors(common.scores[:, rows], common.loadings)
             where = (seed, 1 + group, first)
             jobs[f"resampled {group} {first}"] = (_resampled, part, own, families, size, where)
-    done = run_all(jobs, _work, **how)
+    done = run_all(jobs, _work, what="Fitting each group and its resamples", **how)
     errors = [
         np.concatenate(
             [result["loadings"] for name, result in done.items() if name.startswith(f"resampled {group} ")]
@@ -434,6 +435,8 @@ def invariance(
         )
     known = np.array([label is not None for label in labels])
     _groups(labels[known], what)
+    begin = callback or (lambda _: None)
+    begin(Progress(0, 0, what="Fitting everybody"))
     common, stated = _common_fit(model, *_with_known_group(X, confounds, sample_weight, known))
     names, codes = _groups(labels[known][stated.kept], what)
     problem = stated.problem.with_beta(float(model.beta))
@@ -442,6 +445,7 @@ def invariance(
     if families is None and isinstance(X, Questionnaire):
         families = X.groups
     together = None if families is None else np.asarray(as_pandas(families))[known]
+    begin(Progress(0, 0, what="Matching participants with the same scores"))
     evidence, given = evidence_of(problem, fit, stated, codes, by=what, families=together, n_bands=n_bands)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     how: dict[str, Any] = {"n_jobs": n_jobs, "checkpoint": checkpoint, "callback": callback}

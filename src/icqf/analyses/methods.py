@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from icqf.baselines import FactorAnalysis, parallel_analysis
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import BETAS
-from icqf.engines.parallel import Progress, run_all
+from icqf.engines.parallel import run_all
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.models import L1NMF
 from icqf.models.icqf import ICQF

@@ -17,7 +17,8 @@ from icqf.analyses.simulation import Populations
 from icqf.core.problem import Problem
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import SAMPLE_SIZES, check_parameter, parameter_error
-from icqf.engines.parallel import Progress, run_all
+from icqf.engines.parallel import run_all
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, listed
 from icqf.models.base import FittedModel
 from icqf.models.statement import NewAnswers, state

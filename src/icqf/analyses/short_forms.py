@@ -21,7 +21,7 @@ from icqf.core.result import Factors
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Questionnaire, match_names
 from icqf.data.settings import check_parameter, parameter_error
-from icqf.engines.parallel import Progress
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.model_file import StoredModel
 from icqf.models.base import FittedModel

@@ -140,13 +140,15 @@ def is_running(job: Job) -> bool:
 
 
 def progress(job: Job) -> dict[str, Any]:
-    """Return the progress of a job: its stage, in words, and the numbers done and in total (0: unknown)."""
+    """Return the progress of a job: its stage, in words, the share that is over, and the numbers done
+    and in total (0: unknown)."""
     try:
         content = json.loads(_tail(job.folder / PROGRESS, _MOST_LOG))
         texts = {name: readable(str(content[name])) for name in ("what", "text")}
-        return {**texts, "done": int(content["done"]), "total": int(content["total"])}
+        counts = {name: int(content[name]) for name in ("done", "total")}
+        return {**texts, **counts, "share": min(max(float(content["share"]), 0.0), 1.0)}
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return {"what": "Reading the file", "text": "", "done": 0, "total": 0}
+        return {"what": "Reading the file", "text": "", "done": 0, "total": 0, "share": 0.0}
 
 
 def log_text(job: Job) -> str:

@@ -34,6 +34,7 @@ from icqf.baselines.factor_analysis import (
     fit_statistics,
     start_uniquenesses,
 )
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, shown_p
 
 
@@ -1171,6 +1172,7 @@ def every_rule(
     n_iter: int = 100,
     correlation: CorrelationKind = "pairwise",
     random_state: int | None = 0,
+    callback: Callable[[Progress], object] | None = None,
 ) -> RuleTable:
     """Determine the number of factors by every rule of factor analysis.
 
@@ -1188,6 +1190,8 @@ def every_rule(
         See `icqf.baselines.item_moments`.
     random_state : int or None
         Seed; each rule has its own random generator.
+    callback : callable, optional
+        Called before each rule.
 
     Returns
     -------
@@ -1209,6 +1213,8 @@ def every_rule(
     seeds = np.random.SeedSequence(random_state).spawn(len(runs))
     counts, refused = [], []
     for (name, run), seed in zip(runs.items(), seeds, strict=True):
+        if callback is not None:
+            callback(Progress(0, 0, what=f"Rule of factor analysis: {name}"))
         try:
             with warnings.catch_warnings():
                 # One of many models that has not converged is not worth reporting.

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from typing import Any
 
 import click
 
+from icqf.engines.progress import Forecast, Progress
 from icqf.errors import InputError, listed
 from icqf.io.atomic import write_bytes, written
 
@@ -46,16 +48,18 @@ def stopped(progress: Path | None = None) -> str:
 
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.1
+SECONDS_BETWEEN_TICKS = 0.5
 BAR = 24
 _MARK = {"program": "icqf", "file": "progress"}
 _LONGEST = 2**16
 
 
 class Meter:
-    """Shows the progress of `what`, counted in `unit`, on standard error.
+    """Shows what is being done, and the time left, on standard error.
 
-    `file` receives the latest progress as JSON for other programs (done and total are 0 if nothing is
-    counted); `journal` is the journal of the work shown.
+    `what` and `unit` name work that does not name itself. `file` receives the latest progress as JSON for
+    other programs (done and total are 0 if nothing is counted); `journal` is the journal of the work shown.
+    A thread shows the time left while nothing is reported.
     """
 
     def __init__(
@@ -71,85 +75,121 @@ class Meter:
         self.mixed = False  # whether several kinds of work were counted
         self.done, self.total = 0, 0
         self.drawn = not quiet and sys.stderr.isatty()
-        self._stage = self._doing = ""
-        self._resumed = 0  # fits done in an earlier run
-        self._began = self._last = time.monotonic()
+        self._progress = Progress(0, 0)
+        self._told = False  # whether anything was reported
+        self._iteration = ""
+        self._share = 0.0
+        self._lock, self._ended = threading.RLock(), threading.Event()
+        self._last = self._stage_began = time.monotonic()
+        self._forecast = Forecast(self._last)
 
     def __enter__(self) -> Meter:
-        self._began = self._last = time.monotonic()
+        self._last = self._stage_began = time.monotonic()
+        self._forecast = Forecast(self._last)
+        if not self.quiet or self.file is not None:
+            threading.Thread(target=self._tick, name="icqf-progress", daemon=True).start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.drawn:
-            self._draw("")
+        self._ended.set()
+        with self._lock:
+            if self.drawn:
+                self._draw("")
+
+    def __deepcopy__(self, memo: object) -> Meter:
+        """A copied estimator shows its progress here, too."""
+        return self
 
     def switch_to(self, what: str, unit: str) -> None:
         """Show another kind of work from now on."""
-        self.what, self.unit, self.total, self.mixed = what, unit, 0, True
-        self._began = time.monotonic()
+        with self._lock:
+            self.what, self.unit, self.mixed = what, unit, True
+            self._begin(Progress(0, 0))
 
     def __call__(self, progress: Any) -> None:
         """Show the progress of a search (done, total) or a fit (iteration)."""
-        if hasattr(progress, "done"):
-            if (progress.stage, progress.what) != (self._stage, self._doing):  # a new stage
-                self._stage, self._doing, self.total = progress.stage, progress.what, 0
-                self.mixed |= bool(progress.stage)
-                self._began = time.monotonic()
-            self._search(int(progress.done), int(progress.total), str(progress.best or ""))
-        elif (self.drawn or self.file) and self._due(SECONDS_BETWEEN_DRAWINGS):
-            self._write("Fitting", f"iteration {progress.iteration}")
-            if self.drawn:
-                self._draw(f"Fitting: iteration {progress.iteration}")
+        with self._lock:
+            at_once = False
+            if not hasattr(progress, "done"):
+                self._told, self._iteration = True, f"iteration {progress.iteration}"
+            else:
+                old = self._progress
+                if (old.stage, old.what) != (progress.stage, progress.what) or not self._told:
+                    self._begin(progress)
+                    at_once = self.drawn or self.file is not None
+                self._told, self._iteration = True, ""
+                self._progress = progress
+                if progress.total:
+                    self.done, self.total = progress.done, progress.total
+                self._forecast.update(progress, time.monotonic())
+                at_once |= bool(progress.total) and progress.done == progress.total
+            self._show(at_once=at_once)
 
-    def _search(self, done: int, total: int, best: str) -> None:
-        if not total:  # nothing to count: show the stage
-            self._write(self._doing, "")
-            if self.drawn:
-                self._draw(f"{self._doing} …")
-            return
-        if not self.total:
-            self._resumed = done
-        self.done, self.total = done, total
+    def _begin(self, progress: Progress) -> None:
+        self.mixed |= bool(progress.stage)
+        self.total, self._progress, self._stage_began = 0, progress, time.monotonic()
+
+    def _tick(self) -> None:
+        while not self._ended.wait(SECONDS_BETWEEN_TICKS):
+            with self._lock:
+                if not self._ended.is_set():
+                    self._show()
+
+    def _show(self, *, at_once: bool = False) -> None:
+        """Draw a line, print one, or write the file, unless that was done just before."""
         drawn = self.drawn or self.file is not None
-        if not (self._due(SECONDS_BETWEEN_DRAWINGS if drawn else SECONDS_BETWEEN_LINES) or done == total):
+        now = time.monotonic()
+        pause = SECONDS_BETWEEN_DRAWINGS if drawn else SECONDS_BETWEEN_LINES
+        if now - self._last < pause and not at_once:
             return
-        spent = time.monotonic() - self._began
-        left = spent / max(done - self._resumed, 1) * (total - done)
-        when = f", about {duration(left)} left" if done > self._resumed else ""
-        when = when if done < total else f", {duration(spent)}"
-        leader = f"; best{'' if done == total else ' so far'}: {best}" if best else ""
-        text = f"{done} of {total} {self.unit}{when}{leader}"
-        what = self._doing or self.what
-        self._write(what, text, done, total)
+        self._last = now
+        progress, iteration = self._progress, self._iteration
+        left = self._forecast.left(now)
+        what = progress.what or ("Fitting" if iteration and not progress.total else self.what)
+        over = bool(progress.total) and progress.done == progress.total
+        counted = f"{progress.done} of {progress.total} {self.unit}" if progress.total else iteration
+        best = f"best{'' if over else ' so far'}: {progress.best}" if progress.best else ""
+        of_step = " of this step" if self.mixed and not self._forecast.whole else ""
+        when = "" if left is None else f"{about(left)} left{of_step}"
+        if over and not self._forecast.whole:
+            when = duration(now - self._stage_began)
+        share = progress.done / progress.total if progress.total else 0.0
+        if left is not None and self._forecast.whole:
+            self._share = max(self._share, self._forecast.share(now, left))
+            share = self._share
+        text = "; ".join(filter(None, (", ".join(filter(None, (counted, when))), best)))
+        self._write(what, text, share)
         if self.quiet:
             return
-        if self._stage:  # it may be the name of a file
-            what = f"{escaped(self._stage)}: {what[:1].lower()}{what[1:]}"
+        if progress.stage:  # it may be the name of a file
+            what = f"{escaped(progress.stage)}: {what[:1].lower()}{what[1:]}"
         if self.drawn:
-            full = BAR * done // max(total, 1)
-            self._draw(f"{what} [{'#' * full:<{BAR}}] {text}")
+            bar = f"[{'#' * int(BAR * share):<{BAR}}]" if share or progress.total else ""
+            self._draw(fitting(what, bar, counted, when, best, width=shutil.get_terminal_size().columns - 1))
         elif self.file is None:
-            click.echo(f"{what}: {text}", err=True)
+            click.echo(f"{what}: {text}" if text else f"{what} …", err=True)
 
-    def _write(self, what: str, text: str, done: int = 0, total: int = 0) -> None:
+    def _write(self, what: str, text: str, share: float) -> None:
         """Write the progress file atomically."""
         if self.file is not None:
-            content = {**_MARK, "what": what, "text": text, "done": done, "total": total}
-            write_bytes(self.file, json.dumps(content).encode())
-
-    def _due(self, seconds: float) -> bool:
-        now = time.monotonic()
-        if now - self._last < seconds:
-            return False
-        self._last = now
-        return True
+            counts = {"done": self._progress.done, "total": self._progress.total, "share": round(share, 3)}
+            write_bytes(self.file, json.dumps({**_MARK, "what": what, "text": text, **counts}).encode())
 
     def _draw(self, text: str) -> None:
         """Replace the line drawn before."""
-        width = shutil.get_terminal_size().columns - 1
-        click.echo(f"\r\x1b[K{text[:width]}", err=True, nl=False, color=True)
+        click.echo(f"\r\x1b[K{text}", err=True, nl=False, color=True)
+
+
+def fitting(what: str, bar: str, counted: str, when: str, best: str, *, width: int) -> str:
+    """Return one line of progress, without the parts for which the terminal is too narrow."""
+    for bar_, counted_, best_ in ((bar, counted, best), (bar, counted, ""), ("", counted, ""), ("", "", "")):
+        said = "; ".join(filter(None, (", ".join(filter(None, (counted_, when))), best_)))
+        line = " ".join(filter(None, (what if bar_ or not said else f"{what}:", bar_, said)))
+        if len(line) <= width:
+            return line
+    return (when or what)[:width]
 
 
 def refuse_progress(path: Path, out: Path, journal: Path | None) -> None:
@@ -176,6 +216,19 @@ def _is_progress(path: Path) -> bool:
     except (OSError, ValueError, RecursionError):
         return False
     return isinstance(content, dict) and _MARK.items() <= content.items()
+
+
+def about(seconds: float) -> str:
+    """Return a time to come in words: a few seconds, about 25 s, about 4 min, about 1 h 20 min."""
+    if seconds < 7.5:
+        return "a few seconds"
+    if seconds < 57.5:
+        return f"about {5 * round(seconds / 5)} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"about {minutes} min"
+    more = f" {10 * (minutes % 60 // 10)} min" if minutes % 60 >= 10 else ""
+    return f"about {minutes // 60} h{more}"
 
 
 def duration(seconds: float) -> str:

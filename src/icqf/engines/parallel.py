@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from itertools import pairwise
@@ -22,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from icqf.engines.base import Engine
 from icqf.engines.journal import WorkJournal, fingerprint
+from icqf.engines.progress import Progress
 
 Work = Callable[..., dict[str, Any]]
 T = TypeVar("T")
@@ -30,36 +30,6 @@ _WORTH_PROCESSES = 2e7  # answers fitted, from which on processes save more than
 _SECONDS_TO_START = 1.0
 _BYTES_OF_ANSWER, _MEMORY_SHARE = 32, 2  # of a fit in one process, within half of the memory
 _SECONDS_BETWEEN_LOOKS = 1.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far the work has got, for callbacks.
-
-    Attributes
-    ----------
-    done, total : int
-        Jobs finished and jobs planned.
-    best : str
-        The best candidate so far, in words, if any.
-    stage : str
-        The part of the work, such as the instrument of a battery, if there are several.
-    what : str
-        What is being done, in words; may be empty.
-
-    Examples
-    --------
-    >>> from icqf.engines import Progress
-    >>> progress = Progress(done=3, total=12)
-    >>> f"{progress.done / progress.total:.0%}"
-    '25%'
-    """
-
-    done: int
-    total: int
-    best: str = ""
-    stage: str = ""
-    what: str = ""
 
 
 def run_all(

@@ -23,7 +23,8 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import BETAS, RULES, check_parameter, parameter_error
 from icqf.engines.choice import engine_of
 from icqf.engines.journal import WorkJournal, fingerprint
-from icqf.engines.parallel import Progress, spread_over
+from icqf.engines.parallel import spread_over
+from icqf.engines.progress import Progress
 from icqf.errors import Advice, InputError, InputWarning, counted
 from icqf.models.icqf import ICQF, refuse_fixed, scores_of_fit, warned_if_empty
 from icqf.models.multistart import in_memory, solver_of
@@ -326,6 +327,8 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         )
         self.hidden_ = hidden_fit_of(plan, trials, self.n_components_, self.beta_)
         model.set_params(n_components=self.n_components_, beta=self.beta_)
+        if self.callback is not None:
+            self.callback(Progress(0, 0, what="Fitting the choice"))
         found = model.solve(stated)
         self.best_estimator_ = warned_if_empty(model.keep(stated, found))
         self.n_iter_ = model.n_iter_

@@ -29,7 +29,8 @@ from icqf.data.visits import AgeBins
 from icqf.engines.base import Callback
 from icqf.engines.choice import run
 from icqf.engines.journal import WorkJournal
-from icqf.engines.parallel import Progress, run_all
+from icqf.engines.parallel import run_all
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, listed
 from icqf.io.model_file import StoredModel, damage_refused, read_model, write_model
 from icqf.models.icqf import ICQF, warned_if_empty
@@ -57,6 +58,7 @@ CONSTANT = math.inf  # smoothness with which loadings are the same in every bin
 SMOOTHNESS = (0.01, 0.1, 1.0, 10.0, 100.0)  # tried against constant loadings
 SAME = 0.85  # congruence from which loadings at two visits are those of one factor
 PERMUTATIONS = 999
+BY_VISIT, TESTING = "Loadings by visit", "Testing whether loadings differ"  # stages
 
 
 def course_table(model: LongitudinalICQF) -> pd.DataFrame:
@@ -712,6 +714,8 @@ class LongitudinalICQFCV(BaseEstimator):
         self.smoothness_errors_ = self._compare(model, statement, values, seed, journal)
         self.smoothness_, self.changes_ = _simplest(self.smoothness_errors_), None
         if self.smoothness_ != CONSTANT and self.n_permutations:
+            if self.callback is not None:
+                self.callback(Progress(0, 0, what=TESTING))
             self.changes_ = model.test(statement, n_permutations=self.n_permutations)
             if not self.changes_.factors["changes"].any():
                 self.smoothness_ = CONSTANT
@@ -762,7 +766,7 @@ class LongitudinalICQFCV(BaseEstimator):
             n_jobs=self.n_jobs,
             checkpoint=journal,
             callback=self.callback,
-            what="Loadings by visit",
+            what=BY_VISIT,
         )
         if not results:
             return pd.DataFrame(

@@ -27,7 +27,8 @@ from icqf.data.settings import check_parameter
 from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import run
 from icqf.engines.journal import WorkJournal
-from icqf.engines.parallel import Progress, run_all
+from icqf.engines.parallel import run_all
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, did_you_mean, listed
 from icqf.io.model_file import StoredModel, damage_refused, read_battery_model, write_battery_model
 from icqf.models.icqf import ICQF

@@ -23,7 +23,8 @@ from icqf.data.settings import RULES
 from icqf.engines.base import Engine, NamedStart, Solver
 from icqf.engines.choice import engine_of, run
 from icqf.engines.journal import WorkJournal
-from icqf.engines.parallel import Progress, closing_quietly, start_calls
+from icqf.engines.parallel import closing_quietly, start_calls
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted
 from icqf.models.factor_names import default_names
 from icqf.models.selection_rules import Evidence, Noise, best_row, draws

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +30,7 @@ from icqf.data.answers import together
 from icqf.data.frames import refuse_other_rows
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted
 from icqf.models.icqf import ICQF
 from icqf.models.search import parallel_count
@@ -107,6 +108,7 @@ def analyse(
     compare: bool = True,
     n_jobs: int | None = None,
     random_state: int = 0,
+    callback: Callable[[Progress], object] | None = None,
 ) -> Analysis:
     """Compute what a report contains; what is given is not computed again.
 
@@ -136,6 +138,8 @@ def analyse(
         Processes for resamples; the result does not depend on it.
     random_state : int
         Seed of resamples and folds.
+    callback : callable, optional
+        Called before each stage.
 
     Examples
     --------
@@ -166,6 +170,8 @@ def analyse(
     rng, parallel_rng = (np.random.default_rng([random_state, part]) for part in (0, 2))
     rival = psychometry = parallel = missing = general = None
     resampled: Any = nullcontext(lambda: None)
+    if callback is not None:
+        callback(Progress(0, 0, what="Resampling participants, describing items"))
     if n_bootstrap:
         resampled = resampling(
             problem,

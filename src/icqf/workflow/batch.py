@@ -15,7 +15,7 @@ import pandas as pd
 
 from icqf.data.study import Study
 from icqf.engines.journal import Journal, WorkJournal, fingerprint
-from icqf.engines.parallel import Progress
+from icqf.engines.progress import Progress
 from icqf.errors import Advice, InputError, counted, shown_share
 from icqf.io.study_files import FILES
 from icqf.io.write import write_table
@@ -23,7 +23,7 @@ from icqf.plotting.comparison import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
-from icqf.workflow.fit import StudyFit, fit_study, run_provenance
+from icqf.workflow.fit import StudyFit, expected_seconds, fit_study, run_provenance
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import InstrumentFile, find_instruments, folder_name
 from icqf.workflow.results import write_results
@@ -165,7 +165,7 @@ def _run(
     failures: dict[str, Exception] = {}
     directions: dict[str, Warning] = {}
     kept = []
-    for instrument in instruments:
+    for at, instrument in enumerate(instruments, 1):
         key = fingerprint(instrument.name, instrument.options, *instrument.options.paths)
         place = out / folder_name(instrument.name)
         if key in known and (place / PROVENANCE).is_file():
@@ -173,7 +173,7 @@ def _run(
             kept.append(instrument.name)
             continue
         try:
-            row, warning = _fit(instrument, place, journal, callback)
+            row, warning = _fit(instrument, place, journal, callback, n_left=len(instruments) - at)
         except _UNUSABLE as error:
             failures[instrument.name] = error
             continue
@@ -204,13 +204,17 @@ def _fit(
     place: Path,
     journal: WorkJournal | None,
     callback: Callable[[Progress], object] | None,
+    *,
+    n_left: int,
 ) -> tuple[dict[str, Any], Warning | None]:
     """Fit one instrument, write its folder, and return its row and any warning about directions."""
     options, study = instrument.read()
+    each = sum(expected_seconds(options, *study.questionnaire.answers.shape).values())
 
     def report(progress: Any) -> None:
         if callback is not None and isinstance(progress, Progress):
-            callback(replace(progress, stage=instrument.name))
+            after = None if progress.after is None else progress.after + n_left * each
+            callback(replace(progress, stage=instrument.name, after=after))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are in the instrument's report

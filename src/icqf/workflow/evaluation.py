@@ -17,7 +17,7 @@ from icqf.analyses.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMe
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.settings import BETAS, FACTORIZATIONS, TRAINING_SHARES
 from icqf.data.study import Study
-from icqf.engines.parallel import Progress
+from icqf.engines.progress import Progress
 from icqf.errors import shown_p
 from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
 from icqf.report.document import Document, write_document

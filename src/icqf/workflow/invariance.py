@@ -11,7 +11,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from icqf.analyses.measurement_invariance import ALIKE, ALPHA, Invariance, invariance
-from icqf.engines.parallel import Progress
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, shown_p
 from icqf.io.write import write_table
 from icqf.plotting import group_loadings

@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
 from icqf.data.study import Study
+from icqf.engines.progress import Stages
 from icqf.errors import Advice, InputError, counted, did_you_mean, listed
 from icqf.io.readers.questionnaires import read_files
 from icqf.io.readers.table import Table, require_column
@@ -25,17 +26,26 @@ from icqf.io.readers.visit_columns import visit_columns
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
 from icqf.models.loading_changes import LoadingChanges
-from icqf.models.longitudinal import CONSTANT, SAME, SMOOTHNESS, LongitudinalICQF, LongitudinalICQFCV
+from icqf.models.longitudinal import (
+    BY_VISIT,
+    CONSTANT,
+    SAME,
+    SMOOTHNESS,
+    TESTING,
+    LongitudinalICQF,
+    LongitudinalICQFCV,
+)
 from icqf.plotting.loadings import label_of, loading_courses
 from icqf.plotting.participants import score_courses
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
 from icqf.report.document import Document, made_by, write_document
-from icqf.workflow.fit import anonymous, run_provenance, user_warnings
+from icqf.workflow.fit import anonymous, expected_seconds, run_provenance, user_warnings
 from icqf.workflow.options import LongitudinalOptions, as_options
 from icqf.workflow.read import jobs_for, study_of, visit_rows
 from icqf.workflow.results_folder import DECIMALS, write_folder
 
+RESAMPLING, WRITING = "Resampling participants", "Writing the report and the tables"  # stages
 STRONGEST = 8  # items of a factor in the table of constant loadings
 _GAPS = {
     "bin": "Bin",
@@ -340,6 +350,7 @@ class VisitsFit:
     warnings: tuple[Warning, ...]
     started: datetime
     seconds: float
+    stages: Stages = field(default_factory=Stages)
 
 
 def fit_visits(
@@ -379,6 +390,8 @@ def fit_visits(
     visits = study.questionnaire
     model, search = visits_model(options, visits), None
     jobs = jobs_for(options, visits)
+    stages = Stages(callback, _expected_seconds(options, *visits.answers.shape))
+    stages.begin("Cross-validation" if options.searches else "Fitting")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if options.searches:
@@ -393,7 +406,7 @@ def fit_visits(
                 rule=options.rule,
                 n_jobs=jobs,
                 checkpoint=checkpoint,
-                callback=callback,
+                callback=stages,
                 random_state=options.seed,
             )
             scores = search.fit_transform(visits)
@@ -405,13 +418,32 @@ def fit_visits(
             scores = model.fit_transform(visits)
             changes = None
             if options.permutations:
+                stages.begin(TESTING)
                 changes = model.changes(visits, n_permutations=options.permutations)
         courses = model.courses()
         if options.bootstrap:
+            stages.begin(RESAMPLING)
             courses = model.courses(visits, n_resamples=options.bootstrap, n_jobs=jobs)
     seconds = time.perf_counter() - clock
     messages = user_warnings(caught)
-    return VisitsFit(options, study, model, scores, search, courses, changes, messages, started, seconds)
+    return VisitsFit(
+        *(options, study, model, scores, search, courses, changes, messages, started, seconds, stages)
+    )
+
+
+def _expected_seconds(options: LongitudinalOptions, n: int, m: int) -> dict[str, float]:
+    """Return the stages of an analysis of visits, and what each takes on one processor."""
+    fit = expected_seconds(replace(options, report=False, bootstrap=0), n, m)
+    first = ("Cross-validation", "Fitting the choice", "Fitting")
+    stages: dict[str, float] = {name: fit[name] for name in first if name in fit}
+    one = n * m / 1e6 * 9
+    if len(options.smoothness) != 1:
+        stages[BY_VISIT] = 0.5 + options.n_splits * len(options.smoothness or SMOOTHNESS) * one
+    if options.permutations:
+        stages[TESTING] = 0.2 + options.permutations / 1000 * 10 * one
+    if options.bootstrap:
+        stages[RESAMPLING] = 0.1 + options.bootstrap / 100 * 3 * one
+    return stages | {WRITING: 0.5 + 2 * options.report}
 
 
 def visits_model(options: LongitudinalOptions, visits: Questionnaire) -> LongitudinalICQF:
@@ -469,6 +501,8 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
     if fit.search is not None:
         tables["cv"] = fit.search.search_.cv_results_
         tables["cv_smoothness"] = fit.search.smoothness_errors_
+
+    fit.stages.begin(WRITING)
 
     def write(place: Path) -> None:
         for name, table in tables.items():

@@ -18,7 +18,7 @@ from icqf.data.battery import Battery
 from icqf.data.settings import counts_of, parameter_error
 from icqf.data.study import Study
 from icqf.engines.journal import WorkJournal
-from icqf.engines.parallel import Progress
+from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, shown_share
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF

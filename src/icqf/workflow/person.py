@@ -15,7 +15,7 @@ import pandas as pd
 from icqf.analyses.norms import Norms
 from icqf.analyses.person import Person, UsualAnswers, describe_person
 from icqf.data.questionnaire import Questionnaire
-from icqf.engines.parallel import Progress
+from icqf.engines.progress import Progress
 from icqf.errors import Advice, InputError, and_more, did_you_mean, listed
 from icqf.io.atomic import write_bytes
 from icqf.io.readers.questionnaires import read_answers

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from icqf.analyses.planning import OTHER_COLUMNS, SamplePlan
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
+from icqf.engines.progress import Progress
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.plotting import found_again
@@ -35,7 +36,12 @@ def pilot_of(
 ) -> tuple[ICQF, Questionnaire]:
     """Fit a pilot study, and return the model with the pilot's answers."""
     own = replace(options, bootstrap=0, report=False)
-    fit = fit_study(own, study=study, checkpoint=checkpoint if own.searches else None, callback=callback)
+
+    def report(progress: Any) -> None:
+        if callback is not None:  # the plan comes after it, for which no time is known
+            callback(replace(progress, after=None) if isinstance(progress, Progress) else progress)
+
+    fit = fit_study(own, study=study, checkpoint=checkpoint if own.searches else None, callback=report)
     return fit.model, study.questionnaire
 
 

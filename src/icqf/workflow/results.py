@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from icqf.engines.parallel import Progress
 from icqf.io.write import write_table
 from icqf.report import report_of
-from icqf.workflow.fit import Callback, StudyFit, provenance_of
+from icqf.workflow.fit import StudyFit, provenance_of
 from icqf.workflow.naming import write_named
 from icqf.workflow.options import ScoreColumns
 from icqf.workflow.read import jobs_for
@@ -24,7 +23,6 @@ def write_results(
     *,
     tool: str = "fit",
     force: bool = False,
-    callback: Callback | None = None,
 ) -> list[str]:
     """Write all results of a fit into `folder`; if anything fails, the folder is unchanged.
 
@@ -39,8 +37,6 @@ def write_results(
         The command.
     force : bool
         Whether to replace earlier results.
-    callback : callable, optional
-        Called before writing, which takes a few seconds.
 
     Returns
     -------
@@ -60,10 +56,6 @@ def write_results(
     (True, True)
     """
     target = Path(folder)
-
-    if callback is not None:
-        report = "Writing the report, tables and figures" if fit.options.report else "Writing the tables"
-        callback(Progress(0, 0, what=report))
 
     def write(place: Path) -> None:
         for writer in WRITERS:
@@ -98,8 +90,11 @@ def _config(fit: StudyFit, place: Path, folder: Path) -> None:
 
 
 def _named(fit: StudyFit, place: Path, folder: Path) -> None:
-    options = fit.options
-    report = report_of(fit.analysis, with_participants=options.with_participants) if options.report else None
+    options, analysis = fit.options, fit.analysis if fit.options.report else None
+    fit.stages.begin("Writing the report, tables and figures" if options.report else "Writing the tables")
+    report = None
+    if analysis is not None:
+        report = report_of(analysis, with_participants=options.with_participants)
     jobs = jobs_for(options, fit.study.questionnaire)
     write_named(place, fit.model, report, format=options.format, figures=options.figures, n_jobs=jobs)
 

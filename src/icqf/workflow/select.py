@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from icqf.baselines.retention import RuleTable, every_rule
+from icqf.baselines.retention import RULES, RuleTable, every_rule
 from icqf.data.study import Study
+from icqf.engines.progress import Progress
 from icqf.errors import InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.write import write_table
@@ -49,7 +51,13 @@ def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
         ) from None
 
 
-def rules_of_study(study: Study, *, search: ICQFCV | None = None, seed: int = 0) -> RuleTable:
+def rules_of_study(
+    study: Study,
+    *,
+    search: ICQFCV | None = None,
+    seed: int = 0,
+    callback: Callable[[Progress], object] | None = None,
+) -> RuleTable:
     """Apply every rule for the number of factors, the cross-validation first if there was one.
 
     Constant items are left out. If no rule can use the answers, the table contains the reason instead of
@@ -57,10 +65,23 @@ def rules_of_study(study: Study, *, search: ICQFCV | None = None, seed: int = 0)
     """
     answers = study.questionnaire.keyed_answers()
     try:
-        rules = every_rule(answers.loc[:, answers.nunique() > 1], random_state=seed)
+        rules = every_rule(answers.loc[:, answers.nunique() > 1], random_state=seed, callback=callback)
     except InputError as error:
         rules = RuleTable((), (("Rules of factor analysis", str(error)),))
     return rules if search is None else rules.with_first(search.count_)
+
+
+def rule_seconds(n: int, m: int) -> dict[str, float]:
+    """Return what the rules take with answers of n participants to m items, by stage of `every_rule`."""
+    size = n * m / 1e6
+    slow = {
+        "Parallel analysis": 0.1 + 5 * size,
+        "NEST": 0.1 + 30 * size,
+        "Comparison data": 0.4 + 0.75 * size * m,
+    }
+    return {
+        f"Rule of factor analysis: {name}": slow.get(name, 0.1 + size) for name in RULES if RULES[name].run
+    }
 
 
 def write_rules(rules: RuleTable, path: Path, *, format: str | None = None) -> None:

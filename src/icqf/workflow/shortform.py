@@ -17,7 +17,7 @@ from icqf.analyses.short_forms import ShortForm, shortform
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item
 from icqf.data.settings import ADAPTIVE_WIDTH, check_parameter
-from icqf.engines.parallel import Progress
+from icqf.engines.progress import Progress
 from icqf.errors import InputError
 from icqf.io.codebook import format_codebook
 from icqf.io.readers.files import read_table

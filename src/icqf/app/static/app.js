@@ -209,7 +209,7 @@ if (watched) {
       const state = await answer.json();
       if (state.ready) { watched.dataset.after ? location.assign(watched.dataset.after) : location.reload(); return; }
       text.textContent = state.text;
-      if (state.total) { bar.max = state.total; bar.value = state.done; } else bar.removeAttribute("value");
+      if (state.share) { bar.max = 1; bar.value = state.share; } else bar.removeAttribute("value");
       if (stage && stage.textContent !== state.what) stage.textContent = state.what;
       say("");
     } catch {

@@ -57,7 +57,7 @@ def command(
             from icqf.workflow.fit import fit_study
             from icqf.workflow.results import write_results
         fit = fit_study(options, study=study, checkpoint=meter.journal, callback=meter)
-        names = write_results(fit, out, force=force, callback=meter)
+        names = write_results(fit, out, force=force)
     if quiet:
         return
     chosen = fit.search is not None and fit.search.errors_["n_components"].nunique() > 1

@@ -40,6 +40,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     Nothing is extrapolated: the youngest and oldest few are left out, and categories with fewer than 20
     participants are merged into "other".
     """
+    from icqf.engines.progress import Progress
     from icqf.workflow.norms import accuracy, codes, norms_of, read_reference, write_norms_folder
     from icqf.workflow.results_folder import refuse_existing
 
@@ -51,8 +52,10 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
         return
     refuse_existing(out, "norms", force=force, inputs=(*read.files, ctx.params["config"]))
     say(read.notes, quiet=quiet)
-    with job(ctx, out, what="Learning norms", unit="factors", journal=False):
+    with job(ctx, out, what="Learning norms", unit="factors", journal=False) as meter:
+        meter(Progress(0, 0, what="Scoring the sample and learning its norms"))
         norms = norms_of(reference, options)
+        meter(Progress(0, 0, what="Writing the page"))
         about: dict[str, Any] = {"options": options.shareable(), "command": typed(ctx), "started": started}
         written = write_norms_folder(norms, out, reference=reference, force=force, **about)
     if quiet:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,9 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
     sample and with other folds. With --all-rules, also prints the results of the rules of factor analysis,
     and why they may differ; --out cv.csv then also writes cv-rules.csv and cv-rules.json.
     """
-    from icqf.engines.parallel import Progress
+    from icqf.engines.progress import Stages
     from icqf.io import write_table
-    from icqf.workflow.fit import predicted_hidden, select_study
+    from icqf.workflow.fit import expected_seconds, predicted_hidden, select_study
     from icqf.workflow.read import jobs_for, read_study
     from icqf.workflow.results_folder import refuse_file, refuse_table
     from icqf.workflow.select import rules_of_study, write_rules
@@ -64,14 +65,20 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
         refuse_file(rules_file.with_suffix(".json"), force=force, inputs=files)
     with job(ctx, Path(options.answers.stem) if out is None else out) as meter:
         announce(study, quiet=quiet)
-        search = select_study(options, study, checkpoint=meter.journal, callback=meter)
+        alone = replace(options, report=False, bootstrap=0)
+        jobs = jobs_for(options, study.questionnaire)
+        stages = Stages(meter, expected_seconds(alone, *study.questionnaire.answers.shape, jobs=jobs))
+        stages.begin("Cross-validation")
+        search = select_study(options, study, checkpoint=meter.journal, callback=stages)
         hidden = search.hidden_
         if hidden is None:
-            meter(Progress(0, 0, what="Predicting hidden answers"))
+            stages.begin("Predicting hidden answers")
             model, questionnaire = search.best_estimator_, study.questionnaire
-            how: dict[str, Any] = {"groups": questionnaire.groups, "n_jobs": jobs_for(options, questionnaire)}
+            how: dict[str, Any] = {"groups": questionnaire.groups, "n_jobs": jobs}
             hidden = predicted_hidden(model, model.state(questionnaire), random_state=options.seed, **how)
-        rules = rules_of_study(study, search=search, seed=options.seed) if options.all_rules else None
+        rules = None
+        if options.all_rules:
+            rules = rules_of_study(study, search=search, seed=options.seed, callback=stages)
         if out is not None:
             refuse_table(out, force=force, inputs=files)  # it may have been created during the search
             write_table(search.cv_results_, out)
