@@ -101,6 +101,13 @@ def test_weights_turn_a_sample_into_the_population():
     assert "weighted by their survey weights" in weighted.reference
 
 
+def test_the_unit_of_weights_makes_no_difference():
+    scores, covariates, _ = drawn(400, seed=9)
+    weights = np.random.default_rng(9).uniform(0.5, 2, 400)
+    one, other = (learn_norms(scores, covariates, sample_weight=w) for w in (weights, 2.0**14 * weights))
+    assert one.to_dict() == other.to_dict()
+
+
 def test_nobody_is_compared_with_a_sample_that_lacks_people_like_them(learned):
     people = pd.DataFrame(
         {"age": [10, np.nan, 40, 10, 10, "ten"], "sex": ["male", "male", "male", "other", None, "male"]}

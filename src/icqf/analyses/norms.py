@@ -120,6 +120,8 @@ def learn_norms(
     numbers, indicators, reasons = _encoded(known, frame)
     used = present & (reasons == "")
     _require_enough(used, weights)
+    # With survey weights, smoothing and its choice go by the number of participants that they are worth.
+    weights = (weights * weights[used].sum() / (weights[used] ** 2).sum()).round(6)
     drawn = _drawn(table, numbers, indicators, weights, used)
     knots = tuple(_knots(x) for x in numbers[drawn].T)
     curves: dict[str, _Curves | None] = {}

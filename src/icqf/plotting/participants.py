@@ -298,10 +298,12 @@ def percentile_curves(
             ax.plot(
                 mine[across], mine[column], color=FACTOR, linewidth=2.2 - 1.2 * middle, alpha=1 - 0.5 * middle
             )
-            end = (mine[across].iloc[-1], mine[column].iloc[-1])
+        ends = mine[columns].iloc[-1]
+        apart = ends.diff().abs().gt(0.03 * np.ptp(table[columns].to_numpy())).cumsum()
+        for _, same in ends.groupby(apart):  # curves that end in one place have one label
             ax.annotate(
-                column[1:],
-                end,
+                ", ".join(column[1:] for column in same.index),
+                (mine[across].iloc[-1], same.mean()),
                 xytext=(4, 0),
                 textcoords="offset points",
                 va="center",
