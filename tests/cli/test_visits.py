@@ -221,3 +221,28 @@ def test_studies_with_visits(run, tmp_path):
     model = tmp_path / "results" / "model.icqf"
     scored = run("score", model, tmp_path / "study.csv", "--visit", "wave=1")  # the model knows the ids
     assert scored.exit_code == 0 and scored.stdout.splitlines()[1].startswith("AGES-001,")
+
+
+def test_rows_without_an_id_are_left_out_or_kept(run, tmp_path):
+    frame = table()
+    frame.loc[[4, 70], "record_id"] = ""
+    frame.to_csv(tmp_path / "study.csv", index=False)
+    words = ("check", tmp_path / "study.csv", "--missing-codes", "9")
+    said = run(*words).stdout
+    assert (
+        "row 6 (and 1 more) has no id in column 'record_id'. Fill it in, or add --without-id leave-out"
+        in said
+    )
+    left = run(*words, "--without-id", "leave-out")
+    assert left.exit_code == 0 and "Left out 2 rows without an id (rows 6 and 72)." in left.stdout
+    assert " of 78 rows" in left.stdout
+    kept = run(*words, "--without-id", "keep")
+    assert kept.exit_code == 0 and "2 rows without an id called by the row: 'row 6'" in kept.stdout
+    assert " of 80 rows" in kept.stdout
+
+
+def test_numbers_of_rows_are_no_studies(run, tmp_path):
+    both = pd.concat([long(), long().assign(study="B")]).fillna({"study": "A"})
+    both.reset_index(drop=True).to_csv(tmp_path / "study.csv")  # row names in the first column
+    said = run("check", tmp_path / "study.csv", "--missing-codes", "9").stdout
+    assert "Use both as ids with --id study record_id." in said

@@ -22,6 +22,7 @@ _HINTS = {
     "missing_codes": "such as 99, -9",
     "visit": "such as wave=1",
     "doubled": "refused",
+    "without_id": "refused",
     "header_row": "recognised",
     "sheet": "the first that looks like a table",
     "long": "recognised, or such as item, answer",

@@ -87,7 +87,7 @@ class _Choice(click.Choice):
 _GROUPS = {
     "columns": (
         *("codebook", "dictionary", "participants", "id", "confounds", "smallest_category", "groups"),
-        *("items", "subscales", "missing_codes", "visit", "doubled", "reverse"),
+        *("items", "subscales", "missing_codes", "visit", "doubled", "without_id", "reverse"),
         *("header_row", "sheet", "long", "config"),
     ),
     "candidates": ("n_components", "beta", "thorough"),

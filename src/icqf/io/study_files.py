@@ -22,6 +22,7 @@ from icqf.data.settings import (
 ROW_NAMES = "rowname"  # what a first column without a name is called, as in R's tibble
 FILES = ("answers", "codebook", "dictionary", "participants")
 DOUBLED = ("first", "last", "leave-out")
+LEAVE_OUT, KEEP = WITHOUT_ID = ("leave-out", "keep")
 AND = " + "  # between the columns of a compound id
 _NAMES = ("confounds", "items", "subscales", "reverse")
 
@@ -86,6 +87,8 @@ class StudyFiles(Settings):
         The visit to keep of a file with several rows per participant, such as ``("wave", "1")``.
     doubled : {"first", "last", "leave-out"}, optional
         Which of several rows of one participant at one visit to use; None refuses them.
+    without_id : {"leave-out", "keep"}, optional
+        What to do with rows without an id: leave them out, or call them by their row; None refuses them.
     long : pair of str, optional
         Columns of the items and of the answers, if each row is one answer. Empty: recognised by their names;
         ``("no",)``: no row is one answer.
@@ -158,6 +161,13 @@ class StudyFiles(Settings):
         usual="none: such rows are refused",
         label="Doubled rows",
     )
+    without_id: str | None = option(
+        None,
+        "What to do with rows that have no id: leave them out, or call them by their row.",
+        kind=OneOf(WITHOUT_ID),
+        usual="none: such rows are refused",
+        label="Rows without an id",
+    )
     long: tuple[str, ...] = option(
         (),
         "Columns of items and of answers, if each row is one answer; no: it is not.",
@@ -201,15 +211,14 @@ class StudyFiles(Settings):
     @property
     def arrangement(self) -> dict[str, Any]:
         """The options that say how the table of answers is read, apart from the roles of its columns."""
-        names = ("dictionary", "id", "visit", "doubled", "long", "header_row", "sheet")
+        names = ("dictionary", "id", "visit", "doubled", "without_id", "long", "header_row", "sheet")
         return {name: getattr(self, name) for name in names}
 
     @property
     def arranged(self) -> bool:
         """Whether the table must be read whole to be arranged: a chosen header, long rows, doubled rows."""
-        return bool(
-            self.header_row or self.sheet or self.doubled or self.long or (self.id and AND in self.id)
-        )
+        chosen = (self.header_row, self.sheet, self.doubled, self.without_id, self.long)
+        return any(chosen) or AND in (self.id or "")
 
     @property
     def about_participants(self) -> tuple[str, ...]:

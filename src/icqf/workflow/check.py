@@ -230,6 +230,7 @@ _DOUBLED = {
     "last": "Use the last",
     "leave-out": "Use none of them",
 }
+_WITHOUT_ID = {"leave-out": "Leave out rows without an id", "keep": "Keep them, called by their row"}
 _MOST_VISITS = 6  # offered as remedies
 
 
@@ -281,6 +282,8 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
             offered.append(Remedy(f"Use {' and '.join(ids)} together as ids", {"id": ids}))
     if finding.code in ("duplicate-id", "doubled-rows") and not offered:
         offered += [Remedy(label, {"doubled": choice}) for choice, label in _DOUBLED.items()]
+    if finding.code == "missing-id":
+        offered += [Remedy(label, {"without_id": choice}) for choice, label in _WITHOUT_ID.items()]
     if finding.code == "dictionary" and options.codebook is not None and options.dictionary is None:
         changes = {"dictionary": options.codebook, "codebook": None}
         offered.append(Remedy("Read it as a REDCap dictionary", changes))

@@ -299,7 +299,7 @@ def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]
             remedy=Advice("Name it with {id}."),
         )
     require_column(table, participant, "the id")
-    for name in ("groups", "weights", "visit", "doubled"):
+    for name in ("groups", "weights", "visit", "doubled", "without_id"):
         if getattr(options, name):
             raise parameter_error(name, " does not apply to repeated visits; leave it out.")
     if options.penalty != "l1":

@@ -25,7 +25,7 @@ from icqf.io.readers.platforms import may_be_export
 from icqf.io.readers.questionnaires import NO_IDS, NOT_IN_CODEBOOK, StudyTable, arranged, read_files
 from icqf.io.readers.streams import Batch, Stream, WholeStream, hashed_ids, open_stream, repeated_id
 from icqf.io.readers.table import Table, join_notes, largest_file, names_of_ids, require_column
-from icqf.io.readers.visit_columns import rows_of_visit, without_doubled, without_visit
+from icqf.io.readers.visit_columns import once_each, rows_of_visit, without_visit
 from icqf.io.study_files import StudyFiles, sidecar_of
 from icqf.models.icqf import ICQF
 from icqf.models.longitudinal import KIND as LONGITUDINAL
@@ -173,7 +173,7 @@ class ModelReader:
         """Return the answers of a table, which may be a part of the file."""
         known, names = self.model.codebook_, [item.name for item in self.items]
         id = self.files.id or (known.id if known.id in table.frame.columns else table.id)
-        table = without_doubled(table, id, self.files.doubled)
+        table = once_each(table, id, self.files)
         self.require_columns(table)
         for name in self.extra:
             require_column(table, name, "a group")

@@ -34,6 +34,7 @@ Examples:
 @option_of("id")
 @option_of("visit")
 @option_of("doubled")
+@option_of("without_id")
 @option_of("header_row")
 @option_of("sheet")
 @option_of("long")

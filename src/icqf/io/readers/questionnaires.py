@@ -40,8 +40,8 @@ from icqf.io.readers.table import (
     recognised_id,
     require_column,
 )
-from icqf.io.readers.visit_columns import keep_visit, repeated_rows, without_doubled
-from icqf.io.study_files import AND, StudyFiles
+from icqf.io.readers.visit_columns import keep_visit, once_each, repeated_rows
+from icqf.io.study_files import AND, KEEP, StudyFiles
 from icqf.screening.columns import LeftOut, sentences
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
@@ -131,7 +131,7 @@ def read_files(
     come from the table of participants.
     """
     table = keep_visit(read_answers(files, text) if table is None else table, files.visit)
-    table = without_doubled(table, files.id or table.id, files.doubled)
+    table = once_each(table, files.id or table.id, files)
     if files.participants is not None:
         others = read_table(files.participants, text=_texts(files, text))
         table = joined_by_id(table, others, [*files.about_participants, *beside], id=files.id)
@@ -221,7 +221,7 @@ def assemble(
                 column=name,
             )
     table, dropped = _without_empty_rows(table, identity)
-    index, id_notes = _ids(table, identity, fault)
+    index, id_notes = _ids(table, identity, fault, keep=files.without_id == KEEP)
     roles = dict.fromkeys((identity or "").split(AND), "id") | dict.fromkeys(confounds, "confound")
     roles |= {name: role for name, role in ((weights, "weight"), (groups, "group"), (identity, "id")) if name}
     chosen, left_out = _choose(table, entries, roles, items, fault)
@@ -319,7 +319,10 @@ def empty_words(counts: Counts) -> str:
     return f"Left out {counted(sum(counts.values()), 'empty row')} (the first is row {first})."
 
 
-def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, list[str]]:
+def _ids(
+    table: Table, identity: str | None, fault: Fault, *, keep: bool = False
+) -> tuple[pd.Index, list[str]]:
+    """Return the ids and notes; `keep` calls rows without one by their number."""
     if identity is None:
         numbers = range(table.first, table.first + len(table.frame))
         numbered = pd.Index([str(i) for i in numbers], name="participant")
@@ -327,23 +330,30 @@ def _ids(table: Table, identity: str | None, fault: Fault) -> tuple[pd.Index, li
         return numbered, [Note(NO_IDS, text)]
     texts: pd.Series = pd.Series(id_texts(table.frame[identity]), dtype=object)
     blank = np.flatnonzero(texts == "")
-    if blank.size:
+    notes: list[str] = []
+    if keep and blank.size:
+        called = f"row {table.rows[blank[0]]}"
+        notes.append(f"{counted(blank.size, 'row')} without an id called by the row: {called!r} and so on.")
+    elif blank.size:
         row = table.rows[blank[0]]
         more = f" (and {blank.size - 1} more)" if blank.size > 1 else ""
         fault(
             InputError(
                 f"{table.source}: row {row}{more} has no id in column {identity!r}.",
                 code="missing-id",
-                remedy="Fill it in or delete the row.",
+                remedy=Advice(
+                    "Fill it in, or add {without_id=}; 'keep' calls rows by their number.",
+                    without_id="leave-out",
+                ),
                 row=int(row),
             )
         )
+    if blank.size:
         texts.iloc[blank] = [f"row {table.rows[i]}" for i in blank]
     again = np.flatnonzero(texts.duplicated())
     if again.size:
         fault(repeated_rows(table, identity, texts))
         texts.iloc[again] = [f"{texts.iloc[i]} (row {table.rows[i]})" for i in again]
-    notes: list[str] = []
     if table.id == identity:
         notes.append(Note(IDS, f"Column {identity!r} holds the participant ids."))
     return pd.Index(texts, name=identity), notes

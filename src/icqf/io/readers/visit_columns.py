@@ -14,7 +14,7 @@ from icqf.data.questionnaire import Item
 from icqf.data.settings import Visit, visit_pairs
 from icqf.errors import Advice, InputError, counted
 from icqf.io.readers.table import Table, id_texts, names_of_ids, require_column
-from icqf.io.study_files import AND
+from icqf.io.study_files import AND, LEAVE_OUT, StudyFiles
 from icqf.screening.answer_words import plain
 from icqf.screening.missing_codes import number
 
@@ -183,8 +183,15 @@ CHOOSE = Advice(
 )
 
 
-def without_doubled(table: Table, identity: str | None, doubled: str | None) -> Table:
-    """Return the table with one row per participant and visit, and a note on the rows left out."""
+def once_each(table: Table, identity: str | None, files: StudyFiles) -> Table:
+    """Return the table without rows that have no id, with one row per participant and visit, if chosen."""
+    doubled = files.doubled
+    if files.without_id == LEAVE_OUT and identity in table.frame.columns:
+        known = np.array([text != "" for text in id_texts(table.frame[identity])])
+        if not known.all():
+            rows = listed_rows(table.rows[~known])
+            note = f"Left out {counted(int((~known).sum()), 'row')} without an id ({rows})."
+            table = replace(table.take(known), notes=(*table.notes, note))
     if doubled is None or identity is None or identity not in table.frame.columns:
         return table
     ids: pd.Series = pd.Series(id_texts(table.frame[identity]), dtype=object)
@@ -200,6 +207,14 @@ def without_doubled(table: Table, identity: str | None, doubled: str | None) -> 
     note = f"Of the rows of one participant{' at one visit' if columns else ''}, {which[doubled]}: "
     note += f"{_named_rows(table, ids, columns, _doubled(table.frame, columns, ids))}."
     return replace(table.take(keep), notes=(*table.notes, note))
+
+
+def listed_rows(rows: np.ndarray) -> str:
+    """Return the numbers of rows for a sentence, the first of many."""
+    if len(rows) == 1:
+        return f"row {rows[0]}"
+    shown = [str(row) for row in rows[:MOST_NAMED]] + ["more"] * (len(rows) > MOST_NAMED)
+    return f"rows {', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def first_of(keys: pd.DataFrame) -> np.ndarray:
@@ -225,10 +240,8 @@ def _named_rows(table: Table, ids: pd.Series, columns: Sequence[str], doubled: n
     groups = list(dict.fromkeys(same[doubled].tolist()))
     parts = []
     for group in groups[:MOST_NAMED]:
-        rows = table.rows[same == group]
-        shown = [str(row) for row in rows[:MOST_NAMED]] + ["…"] * (len(rows) > MOST_NAMED)
-        at = ", ".join(shown[:-1]) + f" and {shown[-1]}"
-        parts.append(f"{ids[same == group].iloc[0]!r} in rows {at}")
+        at = listed_rows(table.rows[same == group])
+        parts.append(f"{ids[same == group].iloc[0]!r} in {at}")
     more = f", and {len(groups) - MOST_NAMED} more" if len(groups) > MOST_NAMED else ""
     several = counted(len(groups), "participant")
     return f"{several} {'has' if len(groups) == 1 else 'have'} several rows: {', '.join(parts)}{more}"
@@ -321,7 +334,7 @@ def _beside(frame: pd.DataFrame, identity: str, ids: pd.Series) -> str | None:
     repeated = int(ids[ids.ne("")].duplicated().sum())
     for name in dict.fromkeys(others):
         cells = _texts(frame[name])
-        if cells.nunique() < 2 or cells.eq("").any():
+        if not 2 <= cells.nunique() <= len(cells) / 2 or cells.eq("").any():  # numbers of rows are no studies
             continue
         joined = (cells.reset_index(drop=True) + "-" + ids).where(ids.ne("").to_numpy(), "")
         left = int(joined[joined.ne("")].duplicated().sum())
