@@ -2,6 +2,7 @@
 
 import html
 import re
+from pathlib import Path
 
 import pandas as pd
 from lxml import html as pages
@@ -81,7 +82,9 @@ def test_norms_and_a_person_with_percentiles(server, done):
     norms = re.search(r"<option>(norms-\d+: sex)<", server.page(f"/runs/{done}/more/person").text)[1]
     place, page = started(server, done, "person", who=ids[2], norms=norms)
     assert f"Answers of {ids[2]}" in document(server, page)
-    assert ids[2] not in server.get(f"/runs/{done}/all.zip").text
+    names = re.findall(r"[\w./-]+[.](?:html|icqf|toml)", server.get(f"/runs/{done}/all.zip").text)
+    assert any("model.icqf" in name for name in names)
+    assert not any("person" in name or ids[2] in Path(name).name for name in names)
     assert server.get(f"{place}/page/..%2F..%2Frun.json").status in (400, 404)
 
 

@@ -46,6 +46,7 @@ class _Detail:
 # The first with which the page fits on its sheet is used.
 _DETAILS = (
     _Detail(False, 40, 2, 72, 3, 20, 5, 6),
+    _Detail(False, 40, 2, 72, 2, 12, 4, 6),
     _Detail(True, 40, 2, 72, 3, 20, 5, 6),
     _Detail(True, 40, 1, 60, 2, 12, 4, 4),
     _Detail(True, 32, 1, 48, 1, 8, 3, 3),

@@ -510,7 +510,7 @@ def _change_notes(changes: list[pd.DataFrame]) -> list[str]:
         return []
     every = pd.concat(changes)["p_value"].dropna().groupby(level=1, sort=False)
     counts = [f"{name}: {int((p < RELIABLE).sum())} of {len(p)}" for name, p in every]
-    chance = f"by chance, about {RELIABLE:.0%} of unchanged scores"
+    chance = f"by chance, up to {RELIABLE:.0%} of unchanged scores"
     return [f"Reliable change since the first visit (p < {RELIABLE}; {chance}): {', '.join(counts)}."]
 
 
