@@ -47,7 +47,7 @@ def test_a_column_that_a_codebook_lacks_becomes_an_item(server, described):
 def test_uses_that_cannot_be_are_refused(server):
     run = opened(server, plain())
     for uses, said in (
-        ({"age": "id", "sex": "id"}, "Two columns are marked as participant ids"),
+        ({"age": "group", "sex": "group"}, "Two columns are marked as families or sites"),
         (dict.fromkeys(ITEMS, ""), "No item is left"),
         ({"age": "nonsense"}, "changed in another tab"),
     ):
@@ -64,6 +64,19 @@ def test_going_on_keeps_what_was_changed(server):
     assert server.page(checked).getheader("location").endswith("/fit")
     stopped = server.use(run, {"onward": "1", "missing_codes": "0, 1, 2, 3"}).getheader("location")
     assert server.page(stopped).status == 200  # stays where what must be fixed is read
+
+
+def test_two_columns_are_one_id_together(server):
+    frame = pd.concat([plain(study="A"), plain(study="B").head(60)])
+    run = opened(server, frame)
+    server.use(run, study="id")
+    assert options_of(server, run).id == "record_id + study"
+    page = server.page(f"/runs/{run}/check").text
+    assert "Continue to the fit" in page
+    page = server.get(f"/runs/{run}/data?who=001%20%2B%20B").text
+    assert '<tr class="here"><th scope="row">001 + B</th>' in page
+    server.use(run, study="")
+    assert options_of(server, run).id == "record_id"
 
 
 def test_a_visit_is_chosen_in_a_menu(server):
@@ -177,5 +190,5 @@ def test_loadings_are_previewed_before_a_fit(server, described):
 def test_other_numbers_of_factors_are_seen_beside_the_results(server, done):
     assert 'id="look-k"' in server.get(f"/runs/{done}/results").text
     page = server.get(f"/runs/{done}/preview?k=2&beta=0.1").text
-    assert "like factor1" in page and "like factor2" in page
+    assert "<small>like Mood</small>" in page and "<small>like Temper</small>" in page
     assert server.get(f"/runs/{done}/preview?k=1&beta=0.5").text.count("<small>like") <= 1

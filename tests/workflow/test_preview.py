@@ -29,7 +29,7 @@ def test_a_preview_is_close_to_the_fit(stated, k, beta):
     assert np.abs(shown[order] - fitted).max() < 0.1 * spans.max()
     assert (found.shares.to_numpy() >= 0).all() and (found.shares.to_numpy() <= 1).all()
     sums = found.shares.sum().to_numpy()
-    assert (np.diff(sums) <= 0).all()
+    assert (np.diff(sums) <= 0).all() and all(found.names)
 
 
 def test_the_same_preview_comes_back(stated):

@@ -13,6 +13,7 @@ from icqf.app import process
 from icqf.app.codebook import write_codebook
 from icqf.app.pages import PageRequest, form_field, page, redirect, run_url
 from icqf.errors import InputError, listed
+from icqf.io.study_files import AND
 from icqf.screening.missing_codes import number
 from icqf.workflow.check import StudyInspection
 from icqf.workflow.options import StudyOptions
@@ -26,7 +27,7 @@ USES = {
     "weight": "survey weight",
 }
 MOST = 500  # columns on one page
-_ONE = {"id": "participant ids", "group": "families or sites", "weight": "survey weights"}
+_ONE = {"group": "families or sites", "weight": "survey weights"}
 _OPTIONS = {"id": "id", "group": "groups", "weight": "weights"}
 
 
@@ -88,7 +89,7 @@ def _with_uses(request: PageRequest, options: StudyOptions, study: StudyInspecti
             chosen_use = use != (before if before != "item" else "")
             ticked_anew = (name in ticked) != (before == "item")
             wanted[name] = use if chosen_use or name not in ticked else "item" if ticked_anew else before
-    named = {role: [name for name, use in wanted.items() if use == role] for role in ("item", *_ONE)}
+    named = {role: [name for name, use in wanted.items() if use == role] for role in ("item", *_OPTIONS)}
     for role, what in _ONE.items():
         if len(named[role]) > 1:
             raise InputError(f"Two columns are marked as {what}: {listed(named[role])}. Keep one of them.")
@@ -97,7 +98,7 @@ def _with_uses(request: PageRequest, options: StudyOptions, study: StudyInspecti
     changes: dict[str, Any] = {"confounds": tuple(confounds)}
     for role, option in _OPTIONS.items():
         if named[role] != [name for name, use in uses.items() if use == role]:
-            changes[option] = named[role][0] if named[role] else None
+            changes[option] = AND.join(named[role]) or None  # several columns are one id together
     if set(named["item"]) != {name for name, use in uses.items() if use == "item"}:
         changes |= _items(request, options, study, named["item"])
     return replace(options, **changes)

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from icqf.app import process
 from icqf.app.pages import PageRequest, page, redirect, render, run_url
 from icqf.io.readers.table import Table
+from icqf.io.study_files import AND
 from icqf.screening.missing_codes import number
 from icqf.workflow.check import ColumnSummary, StudyInspection
 from icqf.workflow.options import StudyOptions
@@ -30,11 +31,11 @@ def data(request: PageRequest) -> Response:
     table, options = request.app.worker.table_of(run), run.options
     asked = request.http.query_params
     find, who = asked.get("find", "").strip(), asked.get("who", "").strip()
-    identity = next((column.name for column in study.columns if column.role == "id"), None)
+    identity = [column.name for column in study.columns if column.role == "id"]
     shown = [
         column
         for column in study.columns
-        if column.name != identity
+        if column.role != "id"
         and column.name in table.frame.columns
         and find.lower() in f"{column.name} {column.wording}".lower()
     ]
@@ -50,7 +51,7 @@ def data(request: PageRequest) -> Response:
         "data.html",
         step="check",
         columns=part,
-        identity=identity,
+        identity=AND.join(identity),
         rows=_rows(table, identity, part, row, who, study, options),
         find=find,
         who=who,
@@ -67,19 +68,18 @@ def _start(text: str, n: int) -> int:
     return wanted if wanted < n else 0
 
 
-def _row_of(table: Table, identity: str | None, who: str) -> int | None:
+def _row_of(table: Table, identity: list[str], who: str) -> int | None:
     """Return the place of a participant, or of a row of the file where nobody has this id."""
-    if identity is not None and identity in table.frame.columns:
-        ids = [_text(cell) for cell in table.frame[identity].tolist()]
-        if who in ids:
-            return ids.index(who)
+    ids = _ids(table.frame, identity)
+    if who in ids:
+        return ids.index(who)
     rows = table.rows.tolist()
     return rows.index(int(who)) if who.isdecimal() and len(who) < 10 and int(who) in rows else None
 
 
 def _rows(
     table: Table,
-    identity: str | None,
+    identity: list[str],
     columns: list[ColumnSummary],
     start: int,
     who: str,
@@ -95,7 +95,7 @@ def _rows(
         name: [_cell(value, ends.get(name), own.get(name, codes)) for value in part[name]]
         for name in (column.name for column in columns)
     }
-    ids = [""] * len(part) if identity is None else [_text(cell) for cell in part[identity]]
+    ids = _ids(part, identity)
     return [
         {
             "number": int(table.rows[start + at]),
@@ -105,6 +105,12 @@ def _rows(
         }
         for at in range(len(part))
     ]
+
+
+def _ids(frame: pd.DataFrame, identity: list[str]) -> list[str]:
+    """Return the ids of the participants; empty texts where they have none."""
+    columns = [map(_text, frame[name].tolist()) for name in identity if name in frame.columns]
+    return [AND.join(parts) for parts in zip(*columns, strict=True)] if columns else [""] * len(frame)
 
 
 def _cell(value: Any, ends: tuple[Any, Any] | None, codes: set[str]) -> tuple[str, str]:

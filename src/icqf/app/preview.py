@@ -66,12 +66,14 @@ def _table(run: Run, stated: Any, k: int, beta: float) -> dict[str, Any]:
         ]
         name = str(found.loadings.index[at])
         rows.append({"name": name, "wording": wordings.get(name, ""), "cells": cells})
-    columns = list(map(str, found.loadings.columns))
     return {
         "k": k,
         "beta": beta,
         "rows": rows,
-        "heads": [(name, names.get(name, "")) for name in columns],
+        "heads": [
+            f"like {names[column]}" if column in names else suggested
+            for column, suggested in zip(found.loadings.columns, found.names, strict=True)
+        ],
         "n": found.n_participants,
         "settled": found.settled,
         "most": most_factors(stated),

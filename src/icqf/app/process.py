@@ -367,5 +367,6 @@ def _state_of(run: Run, *, for_table: bool = False) -> tuple[object, ...]:
     stamps = tuple((path, path.stat().st_mtime_ns, path.stat().st_size) for path in files if path.exists())
     decides: object = options
     if for_table:
-        decides = (options.id, options.about_participants, options.visit)
+        names = ("id", "about_participants", "visit", "doubled", "long", "header_row", "sheet")
+        decides = tuple(getattr(options, name) for name in names)
     return (run.folder, decides, stamps)

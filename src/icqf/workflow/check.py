@@ -22,7 +22,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import Codebook, StudyTable, read_answers, read_files, study_table
 from icqf.io.readers.table import Table, recognised_id
 from icqf.io.readers.visit_columns import visits_of
-from icqf.io.study_files import StudyFiles
+from icqf.io.study_files import AND, StudyFiles
 from icqf.screening.histograms import bars_of
 from icqf.screening.missing_codes import number
 from icqf.workflow.options import StudyOptions, as_options
@@ -176,8 +176,9 @@ def _summaries(read: StudyTable, draft: Draft, wordings: Mapping[str, str]) -> I
     """Describe every column of the table of answers, then those that only the table of participants has."""
     files = read.files
     roles = {item.name: "item" for item in draft.items} | dict.fromkeys(files.confounds, "confound")
-    named = ((files.groups, "group"), (files.weights, "weight"), (draft.answers.index.name, "id"))
-    roles |= {str(name): role for name, role in named if name is not None}
+    named = ((files.groups, "group"), (files.weights, "weight"))
+    roles |= {name: role for name, role in named if name is not None}
+    roles |= dict.fromkeys(str(draft.answers.index.name or "").split(AND), "id")
     wordings = {**wordings, **{item.name: item.wording for item in draft.items if item.wording}}
     reasons = {each.name: f"{each.reason} {each.detail}".strip() for each in draft.left_out}
     backwards = {item.name for item in draft.items if item.reverse}

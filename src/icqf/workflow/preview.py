@@ -11,10 +11,12 @@ from icqf.core.result import Iterated
 from icqf.data.settings import parameter_error
 from icqf.engines.base import NamedStart
 from icqf.engines.choice import run
+from icqf.models.factor_names import default_names, suggested_names
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
 from icqf.resampling.matching import correlations, paired
 from icqf.workflow.fit import model_of
+from icqf.workflow.naming import suggestions
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study
 
@@ -36,6 +38,8 @@ class Preview:
         What each factor adds to an item's answer, on the item's own range.
     shares : DataFrame of shape (m, k)
         The same as shares of the items' ranges.
+    names : tuple of str
+        Names suggested by the items; empty for a factor without one.
     n_participants : int
         Participants with answers.
     settled : bool
@@ -46,6 +50,7 @@ class Preview:
 
     loadings: pd.DataFrame
     shares: pd.DataFrame
+    names: tuple[str, ...]
     n_participants: int
     settled: bool
     n_starts: int
@@ -92,20 +97,26 @@ def preview(stated: StatedProblem, n_components: int, beta: float) -> Preview:
     own = problem.own_loadings(best.factors.loadings)[:n_components]
     spans = np.ptp(stated.ranges, axis=1)
     order = np.argsort(-(own / spans).sum(axis=1), kind="stable")
-    names = [f"factor{at + 1}" for at in range(n_components)]
-    loadings = pd.DataFrame(own[order].T, index=list(stated.items), columns=names)
-    return Preview(loadings, loadings.div(spans, axis=0), problem.n, best.converged, len(found))
+    columns = default_names(n_components)
+    loadings = pd.DataFrame(own[order].T, index=list(stated.items), columns=columns)
+    shares = loadings.div(spans, axis=0)
+    names = tuple(suggested_names(shares, stated.codebook.items))
+    return Preview(loadings, shares, names, problem.n, best.converged, len(found))
 
 
 def named_like(found: Preview, model: ICQF) -> dict[str, str]:
-    """Return the names of a fitted model's factors for the factors of a preview that are much like them."""
+    """Return the names of a fitted model's factors for the factors of a preview that are much like them.
+
+    Factors without a name have the suggested one.
+    """
     theirs = pd.DataFrame(model.components_, columns=list(model.feature_names_in_))
     items = [name for name in found.loadings.index if name in theirs.columns]
     if len(items) < 2:
         return {}
     similar = correlations(found.loadings.loc[items].to_numpy().T, theirs[items].to_numpy())
     rows, columns = paired(similar)
-    names = model.factor_names_
+    given = zip(model.factor_names_, default_names(len(model.factor_names_)), suggestions(model), strict=True)
+    names = [suggested if name == default and suggested else name for name, default, suggested in given]
     return {
         str(found.loadings.columns[row]): str(names[column])
         for row, column in zip(rows, columns, strict=True)

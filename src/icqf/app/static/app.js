@@ -39,7 +39,7 @@ for (const form of document.querySelectorAll("form")) {
 for (const link of document.querySelectorAll('a[href^="/"]:not([download]):not([target])')) {
   link.addEventListener("click", (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || link.href.endsWith(".zip")) return;
-    setTimeout(() => say("Opening the page …"), 250);
+    setTimeout(() => { if (!event.defaultPrevented) say("Opening the page …"); }, 250);
   });
 }
 
