@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -238,7 +239,7 @@ class ConfoundEncoder:
     def _indicators(self, column: _Column, values: pd.Series, gaps: Array) -> Array:
         categories = list(column.categories or ())
         if not pd.api.types.is_numeric_dtype(values.dtype):
-            values = values.map(_as_number_if_written_so)
+            values = values.map(lru_cache(typed=True)(_as_number_if_written_so))  # few are different
         level = pd.Index(categories, dtype=object).get_indexer(pd.Index(values.to_numpy(object)))
         for value in dict.fromkeys(values[(level < 0) & ~gaps]):
             category = matching(value, categories)
