@@ -560,6 +560,7 @@ def schmid_leiman(
     )
 
 
+_CELLS = 2_000_000  # of matrices that are solved together
 _ROTATIONS = {"varimax": varimax, "promax": promax, "oblimin": oblimin}
 
 
@@ -789,25 +790,27 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         with as_input_errors():
             answers = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=False)
         Z = (answers - self.mean_) / self.scale_
-        seen = ~np.isnan(Z)
-        whole = seen.all(axis=1)
-        result = np.empty((len(Z), self.loadings_.shape[1]))
-        result[whole] = Z[whole] @ self.score_weights_
-        gappy = np.flatnonzero(~whole)
-        patterns, member = np.unique(seen[gappy], axis=0, return_inverse=True)
-        for index, pattern in enumerate(patterns):
-            rows, items = gappy[member.ravel() == index], np.flatnonzero(pattern)
-            if not len(items):
-                result[rows] = np.nan
+        gaps = np.isnan(Z)
+        n_gaps = gaps.sum(axis=1)
+        Z = np.where(gaps, 0.0, Z)
+        result: Floats = Z @ self.score_weights_
+        P = linalg.inv(self._score_correlation)
+        for number in np.unique(n_gaps[n_gaps > 0]):
+            alike = np.flatnonzero(n_gaps == number)
+            if number == Z.shape[1]:
+                result[alike] = np.nan
                 warnings.warn(
-                    f"{len(rows)} of {len(Z)} participants answered nothing (first row {rows[0]}, counted "
+                    f"{len(alike)} of {len(Z)} participants answered nothing (first row {alike[0]}, counted "
                     "from 0); their scores are NaN.",
                     UserWarning,
                     stacklevel=2,
                 )
                 continue
-            R = self._score_correlation[np.ix_(items, items)]
-            result[rows] = Z[np.ix_(rows, items)] @ linalg.solve(R, self.structure_[items], assume_a="pos")
+            for rows in np.array_split(alike, -(-len(alike) * number**2 // _CELLS)):
+                M = np.nonzero(gaps[rows])[1].reshape(len(rows), number)
+                # The inverse of R without these items is a Schur complement in P.
+                left = np.linalg.solve(P[M[:, :, None], M[:, None, :]], self.score_weights_[M])
+                result[rows] -= np.einsum("ng,ngk->nk", np.take_along_axis(Z[rows] @ P, M, axis=1), left)
         return result
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -81,8 +81,12 @@ def _is(kind: type) -> Any:
 
 def _classes(grid: Grid, at: int, *more: str) -> str:
     """The class attribute of a cell."""
-    own = ("num" if grid.numeric[at] else "", "wide" if grid.columns[at].drawn else "", *more)
-    shown = " ".join(each for each in own if each)
+    return _class_attribute("num" * bool(grid.numeric[at]), "wide" * bool(grid.columns[at].drawn), *more)
+
+
+@lru_cache
+def _class_attribute(*names: str) -> str:
+    shown = " ".join(each for each in names if each)
     return Markup(' class="{}"').format(shown) if shown else ""
 
 
