@@ -7,6 +7,7 @@ import pytest
 
 from app_server import Server
 from icqf.workflow.options import read_config
+from looking import faults_of
 from small_study import ITEMS, codebook, table
 
 pytestmark = pytest.mark.slow
@@ -115,19 +116,6 @@ def tab(browser, server):
             browser.switch_to.window(handle)
             browser.close()
     browser.switch_to.window(home)
-
-
-def faults_of(browser, axe):
-    browser.execute_script(axe)
-    options = "{iframes: false, resultTypes: ['violations']}"
-    found = browser.execute_async_script(
-        f"axe.run(document, {options}).then(arguments[arguments.length - 1])"
-    )
-    return [
-        f"{each['impact']}: {each['id']}: {each['nodes'][0]['html'][:120]}"
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
 
 
 def test_the_demo_from_the_first_page_to_names(tab, axe):

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from icqf.report import Document, Picture, Section
 from icqf.report.words import number
+from looking import faults_of, show
 from report_names import NASTY
 
 pytestmark = pytest.mark.slow
@@ -63,16 +64,6 @@ for (const plot of document.querySelectorAll('svg.plot, svg.map')) {
 }
 return found;
 """
-
-
-def show(browser, page, *, width=1440, dark=False, opened=False):
-    theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [theme]})
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    browser.get(page.as_uri())
-    if opened:
-        browser.execute_script("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
 
 
 def rows(browser, selector="table.heat"):
@@ -275,12 +266,8 @@ def test_what_is_cut_off_would_be_found(browser, page):
 @pytest.mark.parametrize("dark", [False, True])
 def test_accessibility(browser, page, axe, dark):
     show(browser, page, dark=dark, opened=True)
-    browser.execute_script(axe)
-    run = "axe.run({resultTypes: ['violations']}).then((r) => arguments[arguments.length - 1](r.violations))"
     browser.set_script_timeout(60)
-    violations = browser.execute_async_script(run)
-    serious = [v for v in violations if v["impact"] in ("serious", "critical")]
-    assert [(v["id"], v["nodes"][0]["html"][:200]) for v in serious] == []
+    assert faults_of(browser, axe) == []
 
 
 PAPER = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}

@@ -157,7 +157,7 @@ def loadings(report: Report) -> list[Block]:
     """Every loading of every model in tables that can be sorted and filtered, and how factors split."""
     order = "grouped by subscale" if report.sample.subscales else "each near its strongest factor"
     parts: list[Block] = [
-        f"All items, {order}. Loadings are in points on the answer scale; the stronger the colour, the "
+        f"All items, {order}. Loadings are in points on the answer scale; the more a cell stands out, the "
         f"larger the share of the item's range.{_colours(report.model)}"
     ]
     n = len(report.items)
@@ -321,7 +321,7 @@ def loading_map(report: Report, view: Values, name: str) -> Picture:
     order, groups = item_groups(report)
     grouped = ", grouped by subscale" if groups else ""
     caption = (
-        f"Each column is an item{grouped}; the stronger the colour, the larger the loading as a share of the "
+        f"Each column is an item{grouped}; the more a cell stands out, the larger its loading as a share of the "
         f"item's range.{_colours(view)}"
     )
     return Picture(name, lambda: _map(report, view, name, order, groups), caption)
