@@ -321,8 +321,8 @@ def loading_map(report: Report, view: Values, name: str) -> Picture:
     order, groups = item_groups(report)
     grouped = ", grouped by subscale" if groups else ""
     caption = (
-        f"Each column is an item{grouped}; the more a cell stands out, the larger its loading as a share of the "
-        f"item's range.{_colours(view)}"
+        f"Each column is an item{grouped}; the more a cell stands out, the larger its loading as a share of "
+        f"the item's range.{_colours(view)}"
     )
     return Picture(name, lambda: _map(report, view, name, order, groups), caption)
 
