@@ -335,22 +335,22 @@ def updated_multipliers(
 
 def rows_above(R: Array, bound: Array, *, known: Array = _NONE) -> tuple[Array, float]:
     """The rows of R (B, m) with an entry above its bound and the `known` ones; the largest excess."""
-    lowest = bound.min()
+    lowest, highest = bound.min(), bound.max()
     if R.max() <= lowest:
         return known, 0.0
     # Comparing with one number is several times as fast as with one number per column.
-    above = (lowest < R if lowest == bound.max() else bound < R).ravel()
+    above = (lowest < R if lowest == highest else bound < R).ravel()
     some = np.flatnonzero(np.packbits(above) != 0)  # of eight entries each: few are above
     over = (8 * some[:, None] + np.arange(8)).ravel()
     over = over[: np.searchsorted(over, len(above))]
     over = over[above[over]]
     if len(over) == 0:
         return known, 0.0
-    rows = over // R.shape[1]
-    items = over - rows * R.shape[1]
-    excess = float(((R.ravel()[over] - bound[items]) / bound[items]).max())
-    rows = rows[np.flatnonzero(np.diff(rows, prepend=-1))]
-    return (rows if len(known) == 0 else np.union1d(known, rows)), excess
+    rows, items = np.divmod(over, R.shape[1])
+    excess = R[rows, items] - bound[items]
+    at_bound = np.zeros(len(R), dtype=bool)
+    at_bound[rows] = at_bound[known] = True
+    return np.flatnonzero(at_bound), float((excess / bound[items]).max())
 
 
 def _sweep(W: Array, target: Array, loadings: Loadings, terms: Terms) -> None:

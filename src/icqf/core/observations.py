@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _CACHE_BYTES = 64 * 2**20  # tables up to this size are decoded to floats once, larger ones block by block
-_BLOCK_ROWS = 2048  # a block of answers and its residuals stay in the processor's cache
+_BLOCK_ROWS = 4096  # larger blocks leave the processor's cache, smaller ones make more calls of NumPy
 _VERY_MANY = 2**18  # participants from which on blocks are larger, so that threads wait less for each other
 
 
@@ -218,7 +218,7 @@ class Observations:
         """How many participants answered each column (m,), whatever their weight."""
         counts = np.zeros(self.m)
         for block in self.blocks():
-            counts += len(block.X) if block.O is None else block.O.sum(axis=0)
+            counts += block.n if block.O is None else np.ones(block.n, block.O.dtype) @ block.O
         return counts
 
     def __getstate__(self) -> dict[str, Any]:
@@ -227,23 +227,28 @@ class Observations:
     def _decoded(self, rows: slice) -> Block:
         raw, observed = self._table(rows)
         design, weights = self.design[:, rows], None if self.weights is None else self.weights[rows]
-        if self.scale is not None:
-            raw = raw * self.scale
-        complete = bool(observed.all())
+        number = int(np.count_nonzero(observed))
+        complete = number == observed.size
+        O = None if complete else observed.astype(self.dtype)
+        if O is not None and raw.dtype.kind == "f":
+            raw = np.where(observed, raw, 0)
+        X = (raw if self.scale is None else raw * self.scale).astype(self.dtype)
+        if O is not None:
+            X *= O  # for whole numbers, three times as fast as choosing them
         return Block(
             rows,
-            X=raw.astype(self.dtype) if complete else np.where(observed, raw, 0).astype(self.dtype),
-            O=None if complete else observed.astype(self.dtype),
+            X=X,
+            O=O,
             C=design.astype(self.dtype),
             weights=None if weights is None else weights.astype(self.dtype),
             design=np.asarray(design, dtype=np.float64),
             exact_weights=weights,
-            sparse=not complete and 2 * int(np.count_nonzero(observed)) < observed.size,
+            sparse=not complete and 2 * number < observed.size,
         )
 
     @property
     def _rows_at_once(self) -> int:
-        return 4 * _BLOCK_ROWS if self.n >= _VERY_MANY else _BLOCK_ROWS
+        return 2 * _BLOCK_ROWS if self.n >= _VERY_MANY else _BLOCK_ROWS
 
     def _table(self, rows: slice) -> tuple[Array, Array]:
         """Answers (B, m) of some participants, and which of them may be seen."""

@@ -8,6 +8,8 @@ left are solved by a primal-dual interior-point method (Mehrotra's predictor and
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from icqf.core.block_step import Loadings, Multipliers, into_box, rows_above, unpack
@@ -243,6 +245,8 @@ def _settle(terms: Terms, loadings: Loadings, O: Array | None, target: Array, to
     if O is None:
         return _settle_shared(terms, loadings, target, tol)
     complete = O.all(axis=1)
+    if not complete.any():
+        return _settle_each(terms, loadings, O, target, tol)
     W = np.empty_like(target)
     W[:, complete] = _settle_shared(terms, loadings, target[:, complete], tol)
     W[:, ~complete] = _settle_each(terms, loadings, O[~complete], target[:, ~complete], tol)
@@ -250,43 +254,43 @@ def _settle(terms: Terms, loadings: Loadings, O: Array | None, target: Array, to
 
 
 def _settle_shared(terms: Terms, loadings: Loadings, target: Array, tol: float) -> Array:
-    W = np.zeros_like(target)
-    left = np.arange(W.shape[1])
-    penalty, top = terms.penalty, terms.bounds.score
-    for _ in range(_MAX_ROUNDS):
-        before = W[:, left]
-        x = penalty.sweep(
-            before.copy(), loadings.gram, target[:, left], top, scale=1.0, sweeps=_SWEEPS, xp=np
+    gram = loadings.gram
+
+    def sweep(x: Array, left: Array, sweeps: int) -> Array:
+        best: Array = terms.penalty.sweep(
+            x, gram, target[:, left], terms.bounds.score, scale=1.0, sweeps=sweeps, xp=np
         )
+        return best
+
+    return _until_settled(sweep, np.zeros_like(target), tol)
+
+
+def _settle_each(terms: Terms, loadings: Loadings, O: Array, target: Array, tol: float) -> Array:
+    """Rows with missing answers: each has the Gram matrix of the items it answered."""
+    gram = unpack((O @ loadings.products).T, loadings.k)
+
+    def sweep(x: Array, left: Array, sweeps: int) -> Array:
+        own = gram if len(left) == len(O) else gram[:, :, left]
+        gradient = np.einsum("rti,ti->ri", own, x) - target[:, left]
+        best: Array = terms.penalty.sweep_each(
+            x, gradient, own, terms.bounds.score, scale=1.0, sweeps=sweeps, xp=np
+        )
+        return best
+
+    return _until_settled(sweep, np.zeros_like(target), tol)
+
+
+def _until_settled(sweep: Callable[[Array, Array, int], Array], W: Array, tol: float) -> Array:
+    """Sweeps over scores W (k, B), in place, until one moves none by more than a tenth of `tol`."""
+    left = np.arange(W.shape[1])
+    close = max(tol / 10, 4 * float(np.finfo(W.dtype).eps))
+    for _ in range(_MAX_ROUNDS):
+        before = sweep(W[:, left], left, _SWEEPS - 1)
+        x = sweep(before.copy(), left, 1)
         W[:, left] = x
-        left = left[np.abs(x - before).max(axis=0) > tol]
+        left = left[np.abs(x - before).max(axis=0) > close]
         if len(left) == 0:
             break
-    return W
-
-
-def _settle_each(
-    terms: Terms,
-    loadings: Loadings,
-    O: Array,
-    target: Array,
-    tol: float,
-) -> Array:
-    """Rows with missing answers: each has the Gram matrix of the items it answered."""
-    W = np.zeros_like(target)
-    left = np.arange(W.shape[1])
-    penalty, top = terms.penalty, terms.bounds.score
-    gram = unpack((O @ loadings.products).T, loadings.k)
-    for _ in range(_MAX_ROUNDS):
-        before = W[:, left]
-        gradient = (gram * before).sum(axis=1) - target[:, left]
-        x = penalty.sweep_each(before.copy(), gradient, gram, top, scale=1.0, sweeps=_SWEEPS, xp=np)
-        W[:, left] = x
-        still = np.abs(x - before).max(axis=0) > tol
-        if not still.any():
-            break
-        if not still.all():
-            left, gram = left[still], gram[:, :, still]
     return W
 
 

@@ -68,6 +68,9 @@ def answer_counts(observed: Array, members: Array, weights: Array | None) -> Arr
     `observed` (n, m) marks the answers, and `members` (n, c) membership: 0 or 1, or a share where the
     confound is missing.
     """
+    if weights is None and observed.dtype == np.float32 and not (members % 1).any():
+        counts = (members.astype(np.float32).T @ observed).astype(np.float64)
+        return np.stack([counts, counts])
     own = members if weights is None else members * weights[:, None]
     return np.stack([own.T @ observed, (own**2).T @ observed])
 

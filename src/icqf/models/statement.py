@@ -236,8 +236,9 @@ def cell_counts(observations: Observations, categories: list[int]) -> CellCounts
     for block in observations.blocks():
         seen = block.observed()
         by_category += answer_counts(seen, members_of(block.design, categories), block.exact_weights)
-        given += int(np.count_nonzero(seen))
-        empty += int((~seen.any(axis=1)).sum())
+        numbers = seen @ np.ones(seen.shape[1], dtype=seen.dtype)
+        given += int(numbers.sum())
+        empty += int((numbers == 0).sum())
     return CellCounts(by_category, given, empty)
 
 
