@@ -209,7 +209,7 @@ def confound_sentence(tests: pd.DataFrame, *, grouped: bool = False, weighted: b
     'Leaving answers out depends on age'
     """
     adjusted = f", adjusted for {len(tests)} confounds" if len(tests) > 1 else ""
-    unit = ", one member of each family or within sites" if grouped else ""
+    unit = ", with one member of each family, or within sites" if grouped else ""
     without = ", without survey weights" if weighted else ""
     how = f"Tested by permutation of the ranks of each participant's share{adjusted}{unit}{without}."
     clear = tests[tests["p_adjusted"] <= ALPHA]

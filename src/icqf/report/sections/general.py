@@ -14,8 +14,8 @@ from icqf.report.words import Report, Values
 _MEANING = (
     "None of this shows that a general factor (“p”) causes the answers. Scores cannot be negative, and many "
     "are 0: participants without problems score 0 on every factor and those with many problems on several, "
-    "which is enough to make scores correlate. So do ways of answering, such as agreeing with everything. "
-    "The factors of this model may correlate as they like, and it needs no general factor to describe them."
+    "which is enough to make scores correlate. Habits of answering, such as agreeing with everything, do the "
+    "same. The factors of this model are free to correlate, and it needs no general factor to describe them."
 )
 
 
@@ -32,7 +32,7 @@ def general(report: Report) -> list[Block] | None:
         for factor, row in zip(report.model.factors, values.factors, strict=True)
     ]
     head = ["Factor", "Correlation with the other scores (mean)", "Correlation with the score of one factor"]
-    caption = "How far each score goes along with the others, and with that of a model with one factor"
+    caption = "Correlation of each score with the others, and with that of a model with one factor"
     grid = Grid(caption, head, rows, label="General factor", scroll=False)
     return [*values.words, _MEANING, Details("Each score and the others", [grid])]
 
