@@ -17,6 +17,7 @@ from matplotlib.patches import Rectangle
 
 from icqf.errors import InputError, shortened
 from icqf.plotting.style import (
+    BESIDE,
     BLUES,
     FACTOR,
     MARKERS,
@@ -633,7 +634,7 @@ def group_loadings(
     hide_frame(ax, keep=("bottom",))
     guides(ax, "x")
     heading = by.replace("$", r"\$")  # not a formula
-    ax.legend(title=heading or None, title_fontsize=8, frameon=False, fontsize=8, loc="lower right")
+    ax.legend(title=heading or None, title_fontsize=8, frameon=False, fontsize=8, **BESIDE)
     return ax
 
 

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from icqf.errors import InputError
 from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.plotting.style import (
+    BESIDE,
     FACTOR,
     MARKERS,
     SERIES,
@@ -252,7 +253,7 @@ def score_courses(
     ax.set_ylim(0, max(1.0, float(table["high"].max())))
     ax.set_xlabel(age)
     ax.set_ylabel("Score")
-    ax.legend(frameon=False, loc="upper right")
+    ax.legend(frameon=False, **BESIDE)
     hide_frame(ax)
     return ax
 

@@ -78,7 +78,7 @@ def cv_curve(
         if chosen is not None and beta == chosen[1]:
             here = rows["n_components"].to_numpy() == chosen[0]
             _ring(ax, x[here], rows["error"].to_numpy()[here], int(chosen[0]))
-    return labelled(ax, *_ERRORS, whole=True, legend={"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)})
+    return labelled(ax, *_ERRORS, whole=True, legend={})
 
 
 def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes) -> Axes:
@@ -97,7 +97,7 @@ def _best_curve(errors: pd.DataFrame, chosen: tuple[int, float] | None, ax: Axes
         for k, error in zip(x[here], y[here], strict=True):
             ax.annotate(
                 f"{counted(int(k), 'factor')} chosen", (k, error), (0, -9), textcoords="offset points",
-                ha="center", va="top", fontsize=7, color=ink(),
+                ha="center", va="top", fontsize=8, color=ink(),
             )  # fmt: skip
     ax.margins(y=0.2)
     across = f"{_ERRORS[0]} (below: its best penalty β)"
@@ -357,8 +357,7 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
     ax.tick_params(axis="x", which="minor", length=0)
     ax.set_ylim(-0.02, 1.03)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    legend = {"loc": "lower right", "ncols": 2 if len(factors) > 6 else 1}
-    return labelled(ax, "participants", "second studies that find it again", legend=legend)
+    return labelled(ax, "participants", "second studies that find it again", legend={})
 
 
 # How much of the full form's scores a short form recovers.
@@ -404,5 +403,4 @@ def short_form_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | Non
         length, curve["correlation"], color=ink(), linewidth=2.4, marker="o", markersize=3.5, label="mean"
     )
     ax.set_ylim(min(0.0, float(curve[[*factors, *_COLUMNS[1:]]].min().min())), 1.0)
-    legend = {"loc": "lower right", "ncols": 2 if len(factors) > 6 else 1}
-    return labelled(ax, "items", "correlation with the full form", whole=True, legend=legend)
+    return labelled(ax, "items", "correlation with the full form", whole=True, legend={})

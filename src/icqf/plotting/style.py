@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _WIDE_CELL = 0.28  # inches, above which every correlation is written
+BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # of a legend: not over data
 _RAISED = str.maketrans("-−0123456789", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 Names = Sequence[str] | Mapping[str, str] | None
 
@@ -132,7 +133,7 @@ def labelled(
     hide_frame(ax)
     guides(ax)
     if legend is not None:
-        ax.legend(**{"frameon": False, "fontsize": 8, **legend})
+        ax.legend(**{"frameon": False, "fontsize": 8, **BESIDE, **legend})
     return ax
 
 

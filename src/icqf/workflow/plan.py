@@ -84,11 +84,14 @@ def plan_page(plan: SamplePlan, command: str = "") -> Document:
         return f"{least} or fewer" if value == least else str(int(value))
 
     rows = [[shown[name], needed(row["n80"]), needed(row["n90"])] for name, row in plan.factors.iterrows()]
-    with default_settings():
-        figure = Figure(figsize=(7.0, 4.4), layout="constrained")
-        found_again(plan.curve, ax=figure.add_subplot())
+    pictures = []
+    if len(plan.curve) > 1:  # one size is a point, not a curve
+        with default_settings():
+            figure = Figure(figsize=(7.0, 4.4), layout="constrained")
+            found_again(plan.curve, ax=figure.add_subplot())
+        pictures.append(Picture("plan", figure, "The chance that factors are found again"))
     parts: list[Block] = [
-        Picture("plan", figure, "The chance that factors are found again"),
+        *pictures,
         Grid("Participants needed for a chance of 80 and 90 %", ["participants for", "80 %", "90 %"], rows),
         Grid(
             "Chance that a second study finds it again",

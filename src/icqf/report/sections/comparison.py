@@ -11,6 +11,7 @@ from icqf.report.section import report_section
 from icqf.report.svg import strength
 from icqf.report.words import Report, Values
 
+_PAIR = ("factor_a", "factor_b", "pearson")
 CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
 _METHOD = "exploratory factor analysis (minimum residual, promax rotation)"
 
@@ -53,9 +54,11 @@ def comparison_values(
     if isinstance(rival, str):
         values.failed = rival
         return values
+    found = {str(a): (b, value) for a, b, value in zip(*(rival.pairs[name] for name in _PAIR), strict=True)}
     values.pairs = tuple(
-        Values(factor=names[str(a)], other=str(b), correlation=float(value))
-        for a, b, value in rival.pairs[["factor_a", "factor_b", "pearson"]].itertuples(index=False)
+        Values(factor=name, other=str(found[key][0]), correlation=float(found[key][1]))
+        for key, name in names.items()  # in the order of the factors, as everywhere
+        if key in found
     )
     values.matrix = tuple(tuple(float(value) for value in row) for row in rival.similarities.to_numpy())
     values.r_squared, values.r_squared_here = rival.r_squared, r_squared
