@@ -21,6 +21,7 @@ from icqf.core.result import Factors
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Questionnaire, match_names
 from icqf.data.settings import check_parameter, parameter_error
+from icqf.engines.parallel import closing_quietly, effective_n_jobs, start_calls
 from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.model_file import StoredModel
@@ -933,6 +934,7 @@ def shortform(
     minutes: float | Mapping[str, float] | None = None,
     max_minutes: float | None = None,
     random_state: Any = 0,
+    n_jobs: int | None = None,
     callback: Callable[[Progress], object] | None = None,
 ) -> ShortForm:
     """Choose the items that best recover the scores of the full form, and evaluate the choice.
@@ -966,6 +968,8 @@ def shortform(
         Most minutes of the form.
     random_state : int, RandomState or None
         Seed of the folds and simulated participants.
+    n_jobs : int, optional
+        Processes; the form does not depend on it.
     callback : callable, optional
         Called with the progress.
 
@@ -1008,10 +1012,22 @@ def shortform(
         whole = (number + 1) * limits.length
         return callback and (lambda now: callback(Progress(done * limits.length + now.done, whole)))
 
-    forms = choice.forms(everyone, streams[0], told(0))
-    if not forms:
-        raise parameter_error("max_minutes", f" is {max_minutes:g}, but every item takes longer; give more.")
-    folds = [choice.held_out(everyone, fold == at, streams[at + 1], told(at + 1)) for at in range(number)]
+    alone = effective_n_jobs(n_jobs) == 1  # only then can each fold tell its progress
+    calls = (
+        (choice.held_out, everyone, fold == at, streams[at + 1], told(at + 1) if alone else None)
+        for at in range(number)
+    )
+    with closing_quietly(start_calls(calls, n_jobs=n_jobs)) as found:
+        forms = choice.forms(everyone, streams[0], told(0))
+        if not forms:
+            raise parameter_error(
+                "max_minutes", f" is {max_minutes:g}, but every item takes longer; give more."
+            )
+        folds = []
+        for each in found:
+            folds.append(each)
+            if callback is not None:
+                callback(Progress((1 + len(folds)) * limits.length, (1 + number) * limits.length))
     curve = _curve(everyone, folds, forms, choice.minutes)
     if correlation is not None:
         curve = _up_to(curve, correlation)

@@ -236,7 +236,7 @@ def expected_seconds(
     if options.report:
         resampling = options.bootstrap / 100 * (0.1 + 2.2 * one / many)
         stages["Resampling participants, describing items"] = resampling + 0.3 + 2 * size
-        stages["Writing the report, tables and figures"] = 0.8 + options.figures * (0.4 + 0.35 * k)
+        stages["Writing the report, tables and figures"] = 0.8 + options.figures * (0.3 + 0.15 * k) / many
     return stages | ({} if options.report else {"Writing the tables": 0.3})
 
 

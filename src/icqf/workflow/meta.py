@@ -164,7 +164,10 @@ def fit_battery(
         item_weight="variance",
     )
     model = MetaICQF(
-        {name: _stage(own, jobs_for(own, study.questionnaire)) for name, (own, study) in studies.items()},
+        {
+            name: _stage(own, jobs_for(own, study.questionnaire, fits=1500))
+            for name, (own, study) in studies.items()
+        },
         meta_estimator=_stage(second, 1),
         checkpoint=journal,
         callback=callback,
@@ -210,7 +213,7 @@ def _compare(
         return None if callback is None else lambda progress: callback(replace(progress, stage=stage))
 
     together, options = battery.flat(), replace(options, n_components=())
-    jobs = jobs_for(options, together)
+    jobs = jobs_for(options, together, fits=1500)
     search = searcher(options, jobs, checkpoint=journal, callback=callback_for("all items at once"))
     flat: Any = search.fit(together).best_estimator_
     return tuple(

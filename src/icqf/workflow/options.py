@@ -751,6 +751,7 @@ class ShortFormOptions(ModelledOptions):
         label="Width at which it stops asking",
     )
     seed: int = option(0, "Seed of the folds and simulated participants.", label="Seed")
+    jobs: int = option(-1, JOBS, **_ABOUT_JOBS)
 
 
 @dataclass(frozen=True)

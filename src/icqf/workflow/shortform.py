@@ -17,6 +17,7 @@ from icqf.analyses.short_forms import ShortForm, shortform
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item
 from icqf.data.settings import ADAPTIVE_WIDTH, check_parameter
+from icqf.engines.parallel import processes_for
 from icqf.engines.progress import Progress
 from icqf.errors import InputError
 from icqf.io.codebook import format_codebook
@@ -31,10 +32,18 @@ from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
 
 
 def shorten_study(
-    read: ModelledAnswers, *, callback: Callable[[Progress], object] | None = None, **parameters: Any
+    read: ModelledAnswers,
+    *,
+    callback: Callable[[Progress], object] | None = None,
+    n_jobs: int = 1,
+    **parameters: Any,
 ) -> ShortForm:
     """Choose a short form for a model and the answers of a file."""
-    return shortform(read.model, read.questionnaire, callback=callback, **parameters)
+    asked = read.questionnaire
+    parts = list(asked.instruments.values()) if isinstance(asked, Battery) else [asked]
+    # Items cost time, not participants: each is tried with about a thousand simulated ones.
+    jobs = processes_for(n_jobs, 1000 * sum(part.n_items for part in parts), 300)
+    return shortform(read.model, asked, callback=callback, n_jobs=jobs, **parameters)
 
 
 def write_short_form(
@@ -115,6 +124,7 @@ def parameters_of(options: ShortFormOptions) -> dict[str, Any]:
         **{name: getattr(options, name) for name in names},
         "minutes": minutes,
         "random_state": options.seed,
+        "n_jobs": options.jobs,
     }
 
 
