@@ -35,7 +35,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     the participants in ANSWERS; survey weights of the fit, or --weights, are respected. Writes a norms file
     for icqf score --norms, which works with this model only and holds nothing about single participants, a
     table of scores at percentiles, and a page with percentile curves. Norms are learned from a random nine
-    tenths of the sample, so that files of two samples do not tell who is in one of them only.
+    tenths of the sample, so that the norms of two samples tell little of a participant who is only in one.
 
     Nothing is extrapolated: the youngest and oldest few are left out, and categories with fewer than 20
     participants are merged into "other".
