@@ -28,6 +28,16 @@ def best_of(times: int, work: Callable[[], Any]) -> tuple[float, Any]:
     return shortest, result
 
 
+def least_cpu(times: int, work: Callable[[], Any]) -> tuple[float, Any]:
+    """Least processor time of several runs, which a busy machine changes less, and what the last returned."""
+    least, result = float("inf"), None
+    for _ in range(times):
+        clock = time.process_time()
+        result = work()
+        least = min(least, time.process_time() - clock)
+    return least, result
+
+
 def best_of_each(*works: Callable[[], object], times: int = 5) -> list[float]:
     """Shortest time of each of several works, done in turn, so that all meet the same machine."""
     spent: list[list[float]] = [[] for _ in works]

@@ -38,8 +38,9 @@ class Answered:
     """Add up the observed answers."""
 
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Totals]:
-        answers, _, count = block.moments
-        return held, Totals(answers, count)
+        weights = np.ones(block.n, block.X.dtype) if block.weights is None else block.weights
+        count = np.full(block.X.shape[1], weights.sum()) if block.O is None else weights @ block.O
+        return held, Totals((weights @ block.X).astype(np.float64), count.astype(np.float64))
 
 
 @dataclass(frozen=True)
