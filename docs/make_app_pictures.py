@@ -42,18 +42,20 @@ def until(there: Callable[[], Any]) -> Any:
 
 
 def press(page: Any, text: str) -> None:
-    every = page.find_elements("css selector", "button, a.button, .steps a")
+    every = page.find_elements("css selector", "button, a.button, .steps a, .views a")
     button = next(each for each in every if text in each.text)
     page.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
     button.click()
 
 
-def picture(page: Any, name: str, *, width: int = 1000, height: int = 700, dark: bool = False) -> None:
+def picture(
+    page: Any, name: str, *, width: int = 1000, height: int = 700, dark: bool = False, at: str = "body"
+) -> None:
     theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [theme]})
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    page.execute_script("scrollTo(0, 0)")
+    page.execute_script("document.querySelector(arguments[0]).scrollIntoView()", at)
     time.sleep(0.5)
     taken = b64decode(page.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"])
     image = Image.open(io.BytesIO(taken)).convert("RGB").quantize(96, dither=Image.Dither.NONE)
@@ -76,8 +78,17 @@ def main() -> None:
             page.get(f"http://{server.host}/")
             press(page, "Try the demo")
             until(lambda: page.find_elements("id", "analysed"))
+            picture(page, "app-columns.png", height=760, at="#roles")
+            press(page, "Data")
+            until(lambda: page.find_elements("css selector", "table.sheet"))
+            picture(page, "app-data.png", width=1200, height=760)
+            press(page, "Check")
+            until(lambda: page.find_elements("id", "analysed"))
             press(page, "Continue to the fit")
+            until(lambda: page.find_elements("css selector", "table.loadings"))
+            picture(page, "app-preview.png", height=760, at="#look")
             press(page, "Start the fit")
+            until(lambda: page.find_elements("class name", "progress-text"))
             until(lambda: "about" in page.find_element("class name", "progress-text").text)
             picture(page, "app-fit.png", height=420)
             until(lambda: page.find_elements("css selector", "iframe.report"))

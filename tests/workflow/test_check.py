@@ -79,6 +79,9 @@ def test_columns_are_described_with_their_use_and_values(tmp_path):
     counts = table()["q01"].replace("", None).dropna().astype(int).value_counts()
     assert item.role == "item" and item.answered + item.empty == 80
     assert dict(item.bars) == {str(value): counts.get(value, 0) for value in range(10)}
+    coded = inspect_study(study(tmp_path, table(), missing_codes=[9])).columns[1]
+    assert (coded.name, [label for label, _ in coded.bars]) == ("q01", ["0", "1", "2", "3"])
+    assert coded.empty == item.empty + counts[9]
     assert sex.role == "group" and sorted(label for label, _ in sex.bars) == ["f", "m"]
     assert age.role == "" and age.reason == "demographic" and sum(n for _, n in age.bars) == 80
     assert found["record_id"].role == "id" and found["record_id"].bars == ()

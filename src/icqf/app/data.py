@@ -9,6 +9,7 @@ import pandas as pd
 from starlette.responses import Response
 
 from icqf.app import process
+from icqf.app.columns import USES
 from icqf.app.pages import PageRequest, page, redirect, render, run_url
 from icqf.io.readers.table import Table
 from icqf.io.study_files import AND
@@ -51,6 +52,7 @@ def data(request: PageRequest) -> Response:
         "data.html",
         step="check",
         columns=part,
+        uses=USES,
         identity=AND.join(identity),
         rows=_rows(table, identity, part, row, who, study, options),
         find=find,

@@ -11,13 +11,14 @@ from icqf.screening.value_counts import ValueCounts
 _MOST_BARS = 20
 _BINS = 12
 _MOST_TEXTS = 8
+_TOO_MANY_TEXTS = 40
 
 
 def bars_of(cells: pd.Series) -> tuple[tuple[str, int], ...]:
     """Return the bars of a column's histogram, each with its label and number of cells.
 
     Few whole numbers have a bar each, also where nobody has one between them; other numbers are binned.
-    Texts have a bar each, the most frequent first, and one for all others.
+    Texts have a bar each, the most frequent first, and one for all others; very many have none.
     """
     values = pd.to_numeric(cells, errors="coerce")
     if values.notna().sum() < cells.notna().sum():
@@ -38,7 +39,7 @@ def bars_of(cells: pd.Series) -> tuple[tuple[str, int], ...]:
 
 def _text_bars(cells: pd.Series) -> tuple[tuple[str, int], ...]:
     counts = cells.value_counts()
-    if len(counts) == len(cells) > _MOST_TEXTS:  # ids
+    if len(counts) > _TOO_MANY_TEXTS:  # ids, families, remarks
         return ()
     bars = [(str(text), int(n)) for text, n in counts.head(_MOST_TEXTS).items()]
     others = len(counts) - len(bars)

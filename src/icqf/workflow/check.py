@@ -42,7 +42,7 @@ class ColumnSummary:
     role: str  # "item", "id", "confound", "group", "weight", or empty
     wording: str = ""
     reason: str = ""  # why it is not used: one of `icqf.screening.columns.REASONS`, perhaps with a detail
-    answered: int = 0  # cells that are not empty
+    answered: int = 0  # cells that are neither empty nor, in an item, a missing code
     empty: int = 0
     bars: tuple[tuple[str, int], ...] = ()
     reversed: bool = False
@@ -188,7 +188,8 @@ def _summaries(read: StudyTable, draft: Draft, wordings: Mapping[str, str]) -> I
         frames.append(others.loc[:, [name for name in others.columns if name not in frames[0].columns]])
     for frame in frames:
         for name in map(str, frame.columns):
-            cells, role = frame[name], roles.get(name, "")
+            role = roles.get(name, "")
+            cells = draft.answers[name] if role == "item" else frame[name]  # without codes of missing answers
             answered = int(cells.notna().sum())
             yield ColumnSummary(
                 name,
