@@ -179,6 +179,10 @@ def test_ids_of_two_columns(read, tmp_path):
     assert [item.name for item in study.items] == ["q1", "q2", "q3"]
     kept = read_questionnaire(tmp_path / "a.csv", id=["site", "subject"], groups="site")
     assert list(kept.groups[:2]) == ["A", "A"]
+    ages = [f"{site},{i},{20 + i}" for site in ("B", "A") for i in range(1, 9)]
+    (tmp_path / "people.csv").write_text("site,subject,age\n" + "\n".join(ages) + "\n")
+    roles = {"id": ["site", "subject"], "participants": tmp_path / "people.csv", "confounds": "age"}
+    assert list(read_questionnaire(tmp_path / "a.csv", **roles).confounds["age"][:3]) == [21, 22, 23]
     with pytest.raises(InputError, match=r"Use both as ids with id=\['site', 'subject'\]"):
         read_questionnaire(table)
     with pytest.raises(InputError, match=r"no column 'ste' to use as the id. Did you mean 'site'"):

@@ -134,6 +134,7 @@ def read_files(
     table = once_each(table, files.id or table.id, files)
     if files.participants is not None:
         others = read_table(files.participants, text=_texts(files, text))
+        others = others if files.id is None else with_joined_id(others, files.id)
         table = joined_by_id(table, others, [*files.about_participants, *beside], id=files.id)
     if entries is None and files.codebook is not None:
         entries = read_codebook(files.codebook)
