@@ -21,6 +21,7 @@ STEPS = (
     "/check",
     "/look",
     "/data",
+    "/rows",
     "/codebook",
     "/fit",
     "/progress",
@@ -32,7 +33,7 @@ STEPS = (
 FORMS = {
     **{"fit": QUICK | {"n_components": "2", "beta": "0.1"}, "continue": {}, "cancel": {}, "reset": {}},
     **{"columns": {"column": "age", "use-0": "confound"}, "remedy": {"remedy": "x"}},
-    **{"codebook": {"name": "q01"}, "again": {}},
+    **{"codebook": {"name": "q01"}, "again": {}, "rows": {"header_row": "1"}},
     **{"names": {"name-factor1": "A", "name-factor2": "B"}, "number": {"n_components": "1"}},
 }
 

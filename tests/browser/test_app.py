@@ -138,6 +138,10 @@ def test_the_demo_from_the_first_page_to_names(tab, axe):
     assert "119: q001–q119" in tab.text and "Ready to fit." in tab.text
     tab.unfold()
     look_around("check", dark=(True,))
+    tab.press("Look at the first rows", "a")
+    tab.wait("h1", "First rows")
+    look_around("first rows", dark=(True,))
+    tab.press("Back to the check", "a")
     tab.press("Data", ".views a")
     tab.wait("table.sheet")
     look_around("data", dark=(True,))
