@@ -14,6 +14,7 @@ import click
 from icqf.cli.parsing import FILE, RAW
 from icqf.cli.terminal import Meter, echo, refuse_progress, stopped
 from icqf.cli.text import worded
+from icqf.engines.progress import Progress
 from icqf.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,10 +59,12 @@ def say(notes: Iterable[str | Warning], *, quiet: bool = False) -> None:
             echo(f"Note: {worded(note)}", err=True)
 
 
-def announce(study: Study, *, quiet: bool = False) -> None:
+def announce(study: Study, *, quiet: bool = False, meter: Meter | None = None) -> None:
     """Print what will be analysed, notes on it, and problems that should be fixed first."""
     if quiet:
         return
+    if meter is not None:
+        meter(Progress(0, 0, what="Checking the answers"))
     from icqf.data.check import check, further_notes
 
     questionnaire = study.questionnaire

@@ -50,7 +50,7 @@ def command(data: str, out: Path, force: bool, jobs: int, show: bool, quiet: boo
 
     with workers(1 if data in SMALL else jobs, NEEDED):
         from icqf.workflow.demo import run_demo
-    how: dict[str, Any] = {"begin": lambda study: announce(study, quiet=quiet), "jobs": jobs}
+    how: dict[str, Any] = {"begin": lambda study: announce(study, quiet=quiet, meter=meter), "jobs": jobs}
     with Meter(quiet=quiet) as meter:
         fit, names = run_demo(data, out, force=force, callback=meter, **how)
     report = (out / "results" / "report.html").resolve()

@@ -53,7 +53,7 @@ def command(
     refuse_results(*(out, "fit", study.questionnaire), format=options.format, force=force, inputs=files)
     with job(ctx, out, journal=options.searches) as meter:
         with workers(jobs_for(options, study.questionnaire), NEEDED):
-            announce(study, quiet=quiet)
+            announce(study, quiet=quiet, meter=meter)
             from icqf.workflow.fit import fit_study
             from icqf.workflow.results import write_results
         fit = fit_study(options, study=study, checkpoint=meter.journal, callback=meter)

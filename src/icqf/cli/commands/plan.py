@@ -61,7 +61,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     refuse_existing(out, "plan", force=force, inputs=(*files, ctx.params["config"]))
     with job(ctx, out, what="Fitting pairs of studies", unit="pairs") as meter:
         if study is not None:
-            announce(study, quiet=quiet)
+            announce(study, quiet=quiet, meter=meter)
             meter.switch_to("Cross-validation", "fits")
             model, pilot = pilot_of(options, study, checkpoint=meter.journal, callback=meter)
             meter.switch_to("Fitting pairs of studies", "pairs")

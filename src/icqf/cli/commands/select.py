@@ -64,7 +64,7 @@ def command(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qu
         refuse_file(rules_file, force=force, inputs=files)
         refuse_file(rules_file.with_suffix(".json"), force=force, inputs=files)
     with job(ctx, Path(options.answers.stem) if out is None else out) as meter:
-        announce(study, quiet=quiet)
+        announce(study, quiet=quiet, meter=meter)
         alone = replace(options, report=False, bootstrap=0)
         jobs = jobs_for(options, study.questionnaire)
         stages = Stages(meter, expected_seconds(alone, *study.questionnaire.answers.shape, jobs=jobs))

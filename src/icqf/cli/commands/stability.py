@@ -59,7 +59,7 @@ def evaluate(ctx: click.Context, experiment: Experiment, options: StabilityOptio
     began = time.time()
     try:
         with job(ctx, out, what="Experiment", journal=False, folder=True) as meter:
-            announce(study, quiet=quiet)
+            announce(study, quiet=quiet, meter=meter)
             about: dict[str, Any] = {"tool": tool, "out": out, "command": typed(ctx)}
             page = evaluate_study(experiment, study, options, callback=meter, **about)
     except click.exceptions.Exit:
