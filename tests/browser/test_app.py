@@ -380,3 +380,33 @@ def test_the_page_goes_on_when_the_app_is_started_again(browser, tmp_path):
         browser.close()
         browser.switch_to.window(home)
         second.end()
+
+
+def test_groups_are_compared_from_the_results(browser, server, axe, tmp_path):
+    """From the results to a comparison of groups and back, accessible at every width, light and dark."""
+    path, book = tmp_path / "answers.csv", tmp_path / "items.csv"
+    table().to_csv(path, index=False)
+    codebook().to_csv(book, index=False)
+    tab = Tab(browser, server)
+    tab.open(answers=path, codebook=book)
+    tab.fit()
+    tab.press("Groups", ".offers a")
+    tab.wait("h1", "Are the factors the same in every group?")
+    tab.unfold()
+    tab.wait("select[name='by'] option[value='sex'], select[name='by'] option", "sex").click()
+    tab.fill("permutations", "19")
+    tab.fill("bootstrap", "2")
+    tab.press("Compare the groups")
+    tab.wait("iframe.report")
+    pages = [browser.current_url]
+    tab.press("Back to all analyses")
+    tab.wait(".done a", "Groups: sex")
+    pages += [browser.current_url, browser.current_url.replace("/more", "/more/person")]
+    for page in pages:
+        for width in WIDTHS:
+            for dark in (False, True):
+                tab.look(width=width, dark=dark)
+                browser.get(page)
+                tab.wait("h1")
+                assert not browser.execute_script(WIDER), (page, width)
+                assert not faults_of(browser, axe), (page, width, dark)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,9 @@ from icqf.app.pages import (
 from icqf.app.process import PATIENCE
 from icqf.app.runs import FURTHER, FurtherAnalysis, Run
 from icqf.data.settings import options_in
-from icqf.errors import InputError
+from icqf.errors import InputError, short
 from icqf.io.study_files import StudyFiles
+from icqf.workflow.options import InvarianceOptions
 from icqf.workflow.results_folder import PROVENANCE
 
 _NORMS = "norms.icqf-norms"
@@ -192,10 +194,23 @@ def _url(job: FurtherAnalysis) -> str:
 def _made(run: Run, tool: str = "") -> list[dict[str, Any]]:
     """Return the analyses that were made, for a list."""
     return [
-        {"job": job, "url": _url(job), "status": process.status(job)}
+        {
+            **{"job": job, "url": _url(job), "status": process.status(job), "of": _chosen(job)},
+            "created": datetime.fromtimestamp(job.created, UTC).isoformat(),
+        }
         for job in run.analyses
         if tool in ("", job.tool)
     ]
+
+
+def _chosen(job: FurtherAnalysis) -> str:
+    """Return what an analysis is of: its first setting, such as the column of groups; empty if not set."""
+    try:
+        value = job.options.to_dict().get(job.offer.usual[0], "")
+    except InputError:  # its settings were changed by hand
+        return ""
+    shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return short(shown)
 
 
 def _given(run: Run, tool: str, offer: Offer) -> dict[str, Any]:
@@ -242,9 +257,10 @@ def _fields(
     request: PageRequest, run: Run, tool: str, offer: Offer, values: Mapping[str, Any]
 ) -> list[dict[str, Any]] | None:
     """Return the fields of a form; None while the file is being read."""
-    columns = _columns(request, run)
-    if columns is None:
+    known = _columns(request, run)
+    if known is None:
         return None
+    columns, others = known
     names = (*offer.usual, *offer.advanced, *(() if run.done else offer.of_study))
     fields = []
     for name in names:
@@ -258,22 +274,30 @@ def _fields(
             value = next((key for key, path in _norms_of(run).items() if str(path) == str(value)), value)
         if name == "visit":
             value = [f"{column}={cell}" for column, cell in (value or {}).items()]
-        fields.append(form_field(offer.kind, name, "" if value is None else value, columns=columns, **more))
+        several = name in ("by", "confounds", "labels") and offer.kind is not InvarianceOptions
+        shown = others if several else columns  # items would be too many boxes
+        fields.append(form_field(offer.kind, name, "" if value is None else value, columns=shown, **more))
     return fields
 
 
-def _columns(request: PageRequest, run: Run) -> tuple[str, ...] | None:
-    """Return the columns of a study's table, those that are not items first; None while it is being read."""
+def _columns(request: PageRequest, run: Run) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Return the columns of a study's table, items last, and those that describe participants.
+
+    None while the table is being read.
+    """
     if run.starts_from != "study":
-        return ()
+        return (), ()
     pending = request.app.worker.check_of(run)
     if not pending.ready(PATIENCE):
         return None
     if pending.future.exception() is None:
         study = pending.future.result()
-        items = {item.name for item in study.items}
-        return tuple(sorted((each.name for each in study.columns), key=lambda name: name in items))
-    return request.app.worker.do(lambda: _header(run.options.answers))
+        items, overview = {item.name for item in study.items}, study.findings.overview
+        id = "" if overview is None else overview.id
+        columns = tuple(sorted((each.name for each in study.columns), key=lambda name: name in items))
+        return columns, tuple(name for name in columns if name not in (id, *items))
+    columns = request.app.worker.do(lambda: _header(run.options.answers))
+    return columns, columns
 
 
 def _header(path: Path) -> tuple[str, ...]:

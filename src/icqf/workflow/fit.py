@@ -221,21 +221,21 @@ def expected_seconds(
         counts = options.n_components or range(1, 11)
         divisions = options.n_splits * (1 if isinstance(options.n_repeats, str) else options.n_repeats)
         fits = sum(count + 3 for count in counts) * len(options.beta or BETAS) * divisions
-        stages["Cross-validation"] = 0.4 + (1 + options.thorough) * 0.005 * size * fits / many
-        stages["Fitting the choice"] = 0.1 + 0.7 * one
+        stages["Cross-validation"] = 0.5 + (1 + options.thorough) * (1.1 + 10 * size) * fits / 6800 / many
+        stages["Fitting the choice"] = 0.2 + 0.05 * one
     else:
-        stages["Fitting"] = 0.1 + 0.7 * one
+        stages["Fitting"] = 0.2 + 0.05 * one
     if options.consensus:
-        stages["Averaging over resampled participants"] = 0.2 + 2 * one / many
+        stages["Averaging over resampled participants"] = 0.5 + 0.2 * one / many
     if options.bootstrap:
-        stages["Estimating replication"] = 0.1 + 0.7 * one / many
+        stages["Estimating replication"] = 0.2 + 0.06 * one / many
     if not options.searches:
-        stages["Predicting hidden answers"] = 0.1 + one / many
+        stages["Predicting hidden answers"] = 0.2 + 0.1 * one / many
     if options.all_rules:
         stages |= rule_seconds(n, m)
     if options.report:
-        resampling = options.bootstrap / 100 * (0.1 + 2.2 * one / many)
-        stages["Resampling participants, describing items"] = resampling + 0.3 + 2 * size
+        resampling = options.bootstrap / 100 * (0.5 + 0.12 * one / many)
+        stages["Resampling participants, describing items"] = resampling + 0.3 + 1.2 * size
         stages["Writing the report, tables and figures"] = 0.8 + options.figures * (0.3 + 0.15 * k) / many
     return stages | ({} if options.report else {"Writing the tables": 0.3})
 

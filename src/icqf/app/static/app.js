@@ -196,6 +196,9 @@ if (look) {
   if (look.hasAttribute("data-at-once")) ask();
 }
 
+const step = document.querySelector(".steps [aria-current]");
+if (step) step.closest(".steps").scrollLeft = step.offsetLeft - 40; // on a phone, later steps are out of sight
+
 const watched = document.querySelector("[data-poll]");
 if (watched) {
   const text = watched.querySelector(".progress-text");
