@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +51,8 @@ def command(data: str, out: Path, force: bool, jobs: int, show: bool, quiet: boo
 
     with workers(1 if data in SMALL else jobs, NEEDED):
         from icqf.workflow.demo import run_demo
-    how: dict[str, Any] = {"begin": lambda study: announce(study, quiet=quiet, meter=meter), "jobs": jobs}
     with Meter(quiet=quiet) as meter:
+        how: dict[str, Any] = {"begin": partial(announce, quiet=quiet, meter=meter), "jobs": jobs}
         fit, names = run_demo(data, out, force=force, callback=meter, **how)
     report = (out / "results" / "report.html").resolve()
     if not quiet:
