@@ -10,7 +10,7 @@ from typing import Any
 
 Callback = Callable[[Any], object]
 
-_TRUSTED = 1.0  # seconds of the expected costs that the first seconds of a run are mixed with
+_TRUSTED = 1.0  # seconds of a run before its own speed is believed
 _EARLY = 0.05  # the share of a stage after which its own speed counts as much as its expected cost
 _OVERRUN = 0.15  # of a stage that takes longer than expected, what is still to come
 
@@ -165,7 +165,7 @@ class Forecast:
         speed = (self._spent + share * measured + _TRUSTED) / (
             self._cost + share * progress.seconds + _TRUSTED
         )
-        if not share and not progress.seconds:
+        if not progress.seconds and (not share or spent < _TRUSTED):
             return None
         trust = share / (share + _EARLY) if progress.seconds else 1.0
         here = trust * measured + (1 - trust) * speed * progress.seconds
