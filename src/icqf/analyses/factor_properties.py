@@ -225,9 +225,9 @@ class Psychometry:
 
     Attributes
     ----------
-    items : DataFrame (m, 3)
-        ``skew``, ``kurtosis``, and ``item_rest``: the correlation with the rest of the item's subscale, or
-        else of its factor's items.
+    items : DataFrame (m, 4)
+        ``skew``, ``kurtosis``, ``item_rest``: the correlation with the rest of the item's subscale, or else
+        of its factor's items, and ``kmo``: its sampling adequacy, NaN if everyone gave the same answer.
     standardised : DataFrame (m, k)
         Standardised loadings: the change in the item for a score one standard deviation higher.
     scales : DataFrame
@@ -334,11 +334,13 @@ def psychometrics(
         spread, own_spread = np.nanstd(values, axis=0, ddof=1), np.nanstd(scores, axis=0, ddof=1)
         standardised = model.components_.T * own_spread / spread[:, None]
     rebuilt = np.asarray(model.inverse_transform(scores, confounds=confounds), dtype=float)
+    adequacy, of_items = kmo(R), np.full(len(names), np.nan)
+    of_items[varying] = adequacy.per_item
     return Psychometry(
-        items=item_shape(values).set_axis(names, axis=0).assign(item_rest=rest),
+        items=item_shape(values).set_axis(names, axis=0).assign(item_rest=rest, kmo=of_items),
         standardised=pd.DataFrame(standardised, index=names, columns=model.factor_names_),
         scales=pd.DataFrame(rows),
-        kmo=kmo(R),
+        kmo=adequacy,
         bartlett=bartlett_sphericity(R, int((~np.isnan(values)).any(axis=1).sum())),
         residuals=_largest(values[:, varying] - rebuilt[:, varying], [names[j] for j in varying]),
     )

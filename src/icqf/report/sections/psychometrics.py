@@ -137,8 +137,7 @@ def psychometric_values(analysis: Analysis, summary: Summary, names: list[str]) 
         items=tuple(
             Values(
                 name=str(name),
-                **dict(zip(("skew", "kurtosis", "item_rest"), map(float, row), strict=True)),
-                kmo=float(measured.kmo.per_item[j]),
+                **dict(zip(("skew", "kurtosis", "item_rest", "kmo"), map(float, row), strict=True)),
                 loading=float(standardised[j, r]),
                 communality=float(explained[j]),
                 uniqueness=1 - float(explained[j]),
