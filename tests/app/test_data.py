@@ -192,3 +192,15 @@ def test_other_numbers_of_factors_are_seen_beside_the_results(server, done):
     page = server.get(f"/runs/{done}/preview?k=2&beta=0.1").text
     assert "<small>like Mood</small>" in page and "<small>like Temper</small>" in page
     assert server.get(f"/runs/{done}/preview?k=1&beta=0.5").text.count("<small>like") <= 1
+
+
+def test_columns_can_be_chosen_where_none_looks_like_an_item(server):
+    frame = pd.DataFrame({"id": range(90), "wages": [j * 1.7 for j in range(90)], "hours": range(100, 190)})
+    run = opened(server, frame)
+    page = server.page(f"/runs/{run}/check").text
+    assert "no column looks like answers" in page and 'value="wages"' in page and "Continue" not in page
+    assert server.get(f"/runs/{run}/data").status == 200 and server.get(f"/runs/{run}/fit").status == 200
+    assert not Run(server.folder / run).unread
+    server.use(run, wages="item", hours="item")
+    assert options_of(server, run).items == ("wages", "hours")
+    assert "2: wages, hours" in server.page(f"/runs/{run}/check").text

@@ -142,6 +142,7 @@ def _page_values(run: Run, options: StudyOptions, study: StudyInspection | None)
     return {
         "titles": TITLES,
         "overview": overview,
+        "read": study is not None,
         "verdict": "" if study is None else study.findings.verdict,
         "blocked": study is None or study.findings.must_fix,
         "options": options,

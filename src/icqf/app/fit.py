@@ -121,7 +121,9 @@ def _small(request: PageRequest, run: Run) -> bool:
         return False
     found = pending.future.result().findings
     overview = found.overview
-    return not found.must_fix and shown_at_once(overview.n_participants * len(overview.items))
+    if overview is None or found.must_fix:
+        return False
+    return shown_at_once(overview.n_participants * len(overview.items))
 
 
 def _values(options: StudyOptions) -> dict[str, Any]:

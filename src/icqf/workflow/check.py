@@ -151,7 +151,14 @@ def inspect_study(
         table = read_answers(options)
         read = read_files(options, table=table)
         report(CHECKING)
-        draft, findings = _checked(read, options.smallest_category, options.missing_confounds)
+        visits = visits_of(table, options.id or table.id, options.visit)
+        try:
+            draft, findings = _checked(read, options.smallest_category, options.missing_confounds)
+        except (
+            InputError
+        ) as error:  # no items, for example: the columns are shown, so that they can be chosen
+            columns = tuple(_summaries(read, None, {item.name: item.wording for item in read.table.items}))
+            return StudyInspection(Findings((Finding.of(error),)), columns, (), (), {}, visits)
         report(DESCRIBING)
         guess = _guess(read.table) if read.entries is None else SuggestedCodebook((), {})
     warned = [each.message for each in caught if isinstance(each.message, InputWarning)]
@@ -168,20 +175,23 @@ def inspect_study(
         tuple(_described(draft, known)),
         tuple(known.get(name, Item(name)) for name in excluded),
         remarks,
-        visits_of(table, options.id or table.id, options.visit),
+        visits,
     )
 
 
-def _summaries(read: StudyTable, draft: Draft, wordings: Mapping[str, str]) -> Iterator[ColumnSummary]:
+def _summaries(read: StudyTable, draft: Draft | None, wordings: Mapping[str, str]) -> Iterator[ColumnSummary]:
     """Describe every column of the table of answers, then those that only the table of participants has."""
     files = read.files
-    roles = {item.name: "item" for item in draft.items} | dict.fromkeys(files.confounds, "confound")
+    items = () if draft is None else draft.items
+    identity = files.id or read.table.id if draft is None else draft.answers.index.name
+    roles = {item.name: "item" for item in items} | dict.fromkeys(files.confounds, "confound")
     named = ((files.groups, "group"), (files.weights, "weight"))
     roles |= {name: role for name, role in named if name is not None}
-    roles |= dict.fromkeys(str(draft.answers.index.name or "").split(AND), "id")
-    wordings = {**wordings, **{item.name: item.wording for item in draft.items if item.wording}}
-    reasons = {each.name: f"{each.reason} {each.detail}".strip() for each in draft.left_out}
-    backwards = {item.name for item in draft.items if item.reverse}
+    roles |= dict.fromkeys(str(identity or "").split(AND), "id")
+    wordings = {**wordings, **{item.name: item.wording for item in items if item.wording}}
+    left_out = () if draft is None else draft.left_out
+    reasons = {each.name: f"{each.reason} {each.detail}".strip() for each in left_out}
+    backwards = {item.name for item in items if item.reverse}
     frames = [read.table.frame]
     if files.participants is not None:
         others = read_table(files.participants).frame
@@ -189,7 +199,9 @@ def _summaries(read: StudyTable, draft: Draft, wordings: Mapping[str, str]) -> I
     for frame in frames:
         for name in map(str, frame.columns):
             role = roles.get(name, "")
-            cells = draft.answers[name] if role == "item" else frame[name]  # without codes of missing answers
+            cells = frame[name]
+            if draft is not None and role == "item":
+                cells = draft.answers[name]  # without codes of missing answers
             answered = int(cells.notna().sum())
             yield ColumnSummary(
                 name,
