@@ -76,6 +76,16 @@ def test_what_is_found_can_be_mended_by_one_click_each(server):
     assert found.missing_codes == (999.0,) and found.reverse == ("q03",)
 
 
+def test_two_opposite_ends_say_when_to_leave_them(server):
+    rng = np.random.default_rng(0)
+    mood = rng.normal(size=(300, 1)) * np.repeat([1, -1], 4) + 0.7 * rng.normal(size=(300, 8))
+    names = ["happy", "glad", "merry", "cheerful", "sad", "blue", "gloomy", "unhappy"]
+    answers = pd.DataFrame(np.clip(np.rint(mood + 2), 0, 4).astype(int), columns=names)
+    page = server.page(f"/runs/{server.opened(content=answers.to_csv(index=False).encode())}/check")
+    assert "if each end is a trait or mood of its own, leave them unchanged." in page.text
+    assert "Reverse sad, blue, gloomy, unhappy" in remedies(page.text)
+
+
 def test_a_zero_for_no_answer_is_mended_by_one_click(server):
     """A scale from 1 to 5 on which some have 0: read as it stands, the range would begin at 0."""
     values = weak_study(300, loading=0.7) + 1
@@ -268,7 +278,7 @@ def test_factors_are_named_and_counted_otherwise(server, described):
     run = server.opened(codebook=described)
     server.fitted(run, n_components="1-3", beta="0.1, 0.2", n_splits="3")
     page = server.get(f"/runs/{run}/results").text
-    assert "shown here" in page
+    assert "shown here" in page and page.count("(reversed)</p>") + page.count("(reversed) · ") > 0
     suggested = re.findall(r'name="name-factor\d" value="" placeholder="(\w+)"', page)
     assert sorted(suggested) == ["Mood", "Temper"]
     given = [f"{name} & more <b>" for name in suggested]

@@ -98,3 +98,5 @@ def test_suggestions_differ_and_do_not_say_the_opposite():
     shares = pd.DataFrame({"a": [0.9, 0.5, 0.0], "b": [0.0, 0.0, 0.8]}, index=["q1", "q2", "q3"])
     assert suggested_names(shares, items) == ["Is left out", "Is left out (2)"]
     assert suggested_names(shares, []) == ["q1", "q3"]
+    assert suggested_names(shares[["a"]].iloc[[0]], items[:1]) == ["Makes friends easily (reversed)"]
+    assert suggested_names(shares[["a"]].iloc[[0]], [Item("q1", reverse=True)]) == ["q1 (reversed)"]

@@ -15,7 +15,7 @@ from icqf.app.pages import PageRequest, command, in_words, page, redirect, rende
 from icqf.app.process import PATIENCE, PendingCheck
 from icqf.app.runs import DATA, Run
 from icqf.data.check import TITLES, Finding, Findings
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook
 from icqf.io.formats import READERS
@@ -96,7 +96,15 @@ def _write_suggested_codebook(request: PageRequest, run: Run, options: StudyOpti
 
 
 _ALIKE = "The same holds for {n} items: {items}."
-_LIKE = {"looks-reversed": "{n} items run against the others, so they look reversed: {items}."}
+_LIKE = {
+    "looks-reversed": "{n} items run against the others, so they look reversed: {items}. Reverse those that "
+    "are worded the other way round; leave a trait or mood of its own unchanged."
+}
+
+
+def _text(finding: Finding, remedies: tuple[Remedy, ...]) -> str:
+    """Return what a card says: buttons stand for the advice that names settings, not for what to decide."""
+    return finding.message if remedies and isinstance(finding.remedy, Advice) else in_words(finding)
 
 
 def _cards(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
@@ -109,10 +117,7 @@ def _cards(findings: Findings, options: StudyOptions) -> list[dict[str, Any]]:
         groups.setdefault(key, []).append((finding, remedies))
     cards = []
     for group in groups.values():
-        parts = [
-            {"text": finding.message if remedies else in_words(finding), "remedies": remedies}
-            for finding, remedies in group
-        ]
+        parts = [{"text": _text(finding, remedies), "remedies": remedies} for finding, remedies in group]
         first, together = group[0][0], remedies_together([each for each, _ in group], findings, options)
         if len(group) == 1:
             cards.append({"severity": first.severity, **parts[0], "parts": []})

@@ -51,7 +51,10 @@ def _table(run: Run, stated: Any, k: int, beta: float) -> dict[str, Any]:
 
     found = preview(stated, k, beta)
     names = named_like(found, ICQF.load(run.results / "model.icqf")) if run.done else {}
-    wordings = {item.name: item.wording for item in stated.codebook.items if item.wording}
+    wordings = {
+        item.name: " ".join(text for text in (item.wording, "(reversed)" if item.reverse else "") if text)
+        for item in stated.codebook.items
+    }
     shares = found.shares.to_numpy()
     main, order = shares.argmax(axis=1), []
     for factor in range(k):

@@ -129,7 +129,10 @@ def _read(run: Run) -> tuple[list[dict[str, Any]], tuple[Any, ...]]:
     from icqf.workflow.select import tried_numbers
 
     model = ICQF.load(run.results / "model.icqf")
-    wordings = {item.name: item.wording for item in model.codebook_.items if item.wording}
+    wordings = {
+        item.name: (item.wording or item.name) + (" (reversed)" if item.reverse else "")
+        for item in model.codebook_.items
+    }
     rows: dict[Any, Any] = factors_table(model).fillna("").to_dict("index")
     factors = [
         {"key": str(key), **row, "top": [wordings.get(name, name) for name in row["top_items"].split(", ")]}

@@ -698,6 +698,8 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         text = (
             f"{len(often)} items are missing for more than {100 * MANY_MISSING:.0f} % of those "
             f"asked, most often {often.index[0]!r} ({100 * often.iloc[0]:.0f} %): {listed(often.index)}."
+            if len(often) > 1
+            else f"Item {often.index[0]!r} is missing for {100 * often.iloc[0]:.0f} % of those asked."
         )
         yield Finding("warning", "missing-items", text, str(often.index[0]))
     by_participant = pd.Series(1 - numbers.by_participant / max(m, 1), index=draft.answers.index)

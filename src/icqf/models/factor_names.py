@@ -176,8 +176,11 @@ def shown_names(own: Sequence[str], suggested: Sequence[str]) -> list[str]:
 
 
 def _from_wording(top: Sequence[Item | None], fallback: str) -> str:
-    """The wording of the strongest item that is not reversed."""
+    """The wording of the strongest item that is not reversed; if all are, that of the strongest, marked."""
     for item in top:
         if item is not None and item.wording and not item.reverse:
             return shortened(item.wording.rstrip("."), _SUGGESTED)
+    strongest = top[0]
+    if strongest is not None and strongest.reverse:
+        return f"{shortened((strongest.wording or fallback).rstrip('.'), _SUGGESTED)} (reversed)"
     return shortened(fallback, _SUGGESTED)
