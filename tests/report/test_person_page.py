@@ -157,3 +157,10 @@ def test_who_filled_in_the_form_and_when_to_worry(demo, model, usual):
     assert "questions answered at visit 2, filled in by: mother. Each score" in text
     assert "no number here says when to worry" in text
     assert "filled in by" not in page_of(model, demo.take([5]), usual).as_text(2000)
+
+
+def test_reversed_items_do_not_describe_a_factor_by_its_opposite(demo):
+    other = replace(demo, items=tuple(replace(item, reverse=True) for item in demo.items))
+    model = ICQF(1, beta=0.2, n_init=1).fit(other)
+    text = page_of(model, other.take([5]), UsualAnswers.of(model)).as_text(2000)
+    assert "such as: the opposite of “" in text

@@ -216,7 +216,7 @@ def _profile(
         score, strength = found[key], model.loadings_[key].div(np.ptp(model.item_range_, axis=1))
         most = min(detail.about, 1 if name == key else 2)  # a name says more than "Factor 1"
         top = strength[strength > 0].nlargest(most)
-        about = joined([_question(items[item], 32 if detail.dense else 44) for item in top.index])
+        about = joined([_meaning(items[item], 32 if detail.dense else 44) for item in top.index])
         row: list[object] = [Cell(name, note=f"such as: {about}" if about else "")]
         bar = Bar(score / highest)
         if known is not None:
@@ -390,6 +390,11 @@ def _left_out(
 
 def _question(item: Item, most: int) -> str:
     return f"“{shortened(item.wording or item.name, most)}”"
+
+
+def _meaning(item: Item, most: int) -> str:
+    """What a high score says about an item: a reversed one adds to it by low answers."""
+    return f"the opposite of {_question(item, most)}" if item.reverse else _question(item, most)
 
 
 def _answer(item: Item, value: float, *, about: bool = False) -> str:
