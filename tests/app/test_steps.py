@@ -86,6 +86,12 @@ def test_two_opposite_ends_say_when_to_leave_them(server):
     assert "Reverse sad, blue, gloomy, unhappy" in remedies(page.text)
 
 
+def test_a_table_without_items_says_what_to_do_on_the_page(server):
+    run = server.opened(content=b"id,a,b\n1,x,y\n2,z,w\n")
+    page = server.page(f"/runs/{run}/check").text
+    assert "Name the items with the ticks under “Columns”, or describe them with a codebook." in page
+
+
 def test_a_zero_for_no_answer_is_mended_by_one_click(server):
     """A scale from 1 to 5 on which some have 0: read as it stands, the range would begin at 0."""
     values = weak_study(300, loading=0.7) + 1

@@ -159,10 +159,13 @@ def as_in_forms(text: str, kind: type[Settings]) -> str:
     return re.sub(r"--([a-z][a-z-]*)", label, text)
 
 
+_ON_PAGES = {"items": "the ticks under “Columns”", "codebook": "a codebook"}  # instead of a field
+
+
 def _labelled(setting: Setting, kind: type[Settings]) -> str:
     declared = options_in(kind).get(setting.name)
     if declared is None or not declared.label:
-        return str(setting)
+        return str(setting) if setting.assigned else _ON_PAGES.get(setting.name, str(setting))
     values = setting.value if isinstance(setting.value, list | tuple) else [setting.value]
     written = ", ".join(f"{each:g}" if isinstance(each, float) else str(each) for each in values)
     return f"{written} under “{declared.label}”" if setting.assigned else f"“{declared.label}”"
