@@ -85,8 +85,7 @@ class Answers:
         The mean correlation between the sets is divided by the geometric mean of the mean correlations within
         them; a single item borrows the latter from the other set.
         """
-        S = self.R * np.outer(signs, signs)
-        within = [_within(S[np.ix_(side, side)]) for side in (a, b)]
+        within = [_within(self._signed(side, side, signs)) for side in (a, b)]
         known = [value for value in within if value is not None]
         (x, seen_x), (y, seen_y) = self.mean_of(a, signs), self.mean_of(b, signs)
         raw, error = correlation(x, y, seen_x * seen_y)
@@ -94,8 +93,13 @@ class Answers:
             return raw, error
         if min(known) <= _LEAST_RELATED or raw == 0:
             return 0.0, 1.0
-        corrected = float(S[np.ix_(a, b)].mean() / np.sqrt(known[0] * known[-1]))
+        corrected = float(self._signed(a, b, signs).mean() / np.sqrt(known[0] * known[-1]))
         return corrected, abs(error * corrected / raw)
+
+    def _signed(self, a: Indices, b: Indices, signs: Floats) -> Floats:
+        """Return the correlations between two sets of items, with the items' signs."""
+        signed: Floats = self.R[np.ix_(a, b)] * np.outer(signs[a], signs[b])
+        return signed
 
 
 def _within(S: Floats) -> float | None:
@@ -176,15 +180,20 @@ def reassign(R: Floats, group: Indices, sign: Floats) -> tuple[Indices, Floats]:
 def join_groups(answers: Answers, group: Indices, sign: Floats) -> tuple[Indices, Floats]:
     """Join groups that surely measure one trait or its opposite, the most alike first."""
     group, sign = group.copy(), sign.copy()
+    differ: set[tuple[bytes, bytes]] = set()  # pairs that were looked at and are not joined
     while True:
         members = [np.flatnonzero(group == name) for name in np.unique(group)]
         pairs = _alike(answers.R, members, sign)
         for i, j in pairs:
+            pair = members[i].tobytes(), members[j].tobytes()
+            if pair in differ:
+                continue
             related, error = answers.relation(members[i], members[j], sign)
             if abs(related) - SAME_TRAIT_SURE * error > SAME_TRAIT:
                 sign[members[j]] *= np.sign(related)
                 group[members[j]] = group[members[i][0]]
                 break
+            differ.add(pair)
         else:
             return group, sign
 
