@@ -85,7 +85,10 @@ def test_loris_files_in_any_order(loris, order):
     assert (diagnoses.loc["NDARAA002"] == 0).all()
     assert diagnoses.loc[["NDARAA003", "NDARAA004"]].isna().all(axis=None)
     notes = " ".join(study.questionnaire.notes)
-    assert "CBCL.csv: row 2 describes the columns" in notes and "1 row without any answer left out" in notes
+    assert (
+        "Row 2 was read as the texts of the questions" in notes
+        and "1 row without any answer left out" in notes
+    )
 
 
 def test_coins_files_with_codes_in_the_second_row(tmp_path):

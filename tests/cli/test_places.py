@@ -184,7 +184,7 @@ def test_a_figure_is_not_put_in_the_place_of_results(run, results, tmp_path):
     out = tmp_path / "res"
     shutil.copytree(results, out)
     before = contents(out)
-    done = run("plot", out, "heatmap", "--out", out / "figures" / "heatmap.pdf", "--force")
+    done = run("plot", out, "heatmap", "--out", out / "figures" / "heatmap.png", "--force")
     assert done.exit_code == 2 and "belongs to the results in 'res'" in done.stderr
     assert contents(out) == before
     assert run("plot", out, "heatmap", "--out", tmp_path / "heatmap.pdf").exit_code == 0

@@ -190,7 +190,7 @@ def test_numbers_with_a_decimal_comma_are_refused(answers, participants):
 
 def test_numbers_written_as_text_on_purpose_are_categories(answers, participants):
     sites = participants.assign(site=[str(1 + i % 3) for i in range(120)])
-    assert fit(answers, sites).confound_names_[-4:-1] == ["1", "2", "3"]
+    assert fit(answers, sites).confound_names_[-4:-1] == ["site: 1", "site: 2", "site: 3"]
 
 
 def test_answers_that_few_of_a_category_gave_are_left_out(answers, participants):

@@ -14,6 +14,7 @@ from sklearn.decomposition import NMF
 from sklearn.exceptions import NotFittedError
 
 from icqf import ICQF, ICQFCV
+from icqf.baselines import retention
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.models import L1NMF
@@ -218,7 +219,7 @@ def test_auto_starts_around_parallel_analysis(data):
 def test_auto_widens_while_the_best_lies_at_the_edge(monkeypatch, centre, k):
     """Parallel analysis far too low or too high: the bracket moves until the best lies inside."""
     found = SimpleNamespace(n_components=centre)
-    monkeypatch.setattr(running, "parallel_analysis", lambda *_, **__: found)
+    monkeypatch.setattr(retention, "parallel_analysis", lambda *_, **__: found)
     answers = make_synthetic(150, 40, k, noise=0.1, random_state=1).answers
     progress = []
     model = search("auto", betas=[0.1], callback=progress.append).fit(answers)
@@ -226,7 +227,7 @@ def test_auto_widens_while_the_best_lies_at_the_edge(monkeypatch, centre, k):
     bracket = range(max(1, centre - 4), centre + 5)
     assert set(tried(model)) > set(bracket) or centre == 3
     assert tried(model)[0] < k < tried(model)[-1]
-    assert progress[-1].done == progress[-1].total == len(model.cv_results_)
+    assert progress[-2].done == progress[-2].total == len(model.cv_results_)  # before the final fit
     assert len(model.cv_results_.drop_duplicates(COLUMNS[:4])) == len(model.cv_results_)
     plain = search(tuple(tried(model)), betas=[0.1]).fit(answers)
     pd.testing.assert_frame_equal(without_seconds(model), without_seconds(plain))
@@ -234,7 +235,7 @@ def test_auto_widens_while_the_best_lies_at_the_edge(monkeypatch, centre, k):
 
 def test_auto_stops_at_the_size_of_the_table(monkeypatch):
     """There are no more factors than items, even when the best lies at that edge."""
-    monkeypatch.setattr(running, "parallel_analysis", lambda *_, **__: SimpleNamespace(n_components=2))
+    monkeypatch.setattr(retention, "parallel_analysis", lambda *_, **__: SimpleNamespace(n_components=2))
     rng = np.random.default_rng(0)
     answers = 100 * rng.random((60, 6)) * rng.integers(0, 2, (60, 1))
     monkeypatch.setattr(running, "best_row", lambda table: (int(table["n_components"].max()), 0.0, 1.0))
@@ -462,6 +463,7 @@ def test_penalties_are_tried_once_each(data):
 def test_the_callback_hears_how_far_it_is(data, n_jobs):
     heard = []
     model = search(callback=heard.append, n_jobs=n_jobs).fit(data.answers)
+    assert heard.pop().what == "Fitting the choice"
     done = [progress.done for progress in heard]
     assert done[0] == 0 and heard[0].best == ""
     assert done == sorted(set(done)) and done[-1] == len(model.cv_results_)

@@ -143,7 +143,7 @@ def test_nothing_is_fitted_twice(tmp_path, content, whole, monkeypatch):
     again = search(path, callback=progress.append).fit(ANSWERS)
     assert_same_search(again, whole)
     assert path.read_bytes() == content
-    assert [(each.done, each.total) for each in progress] == [(12, 12)]
+    assert [(each.done, each.total) for each in progress] == [(12, 12), (0, 0)]  # and the final fit
     assert again.cv_results_["seconds"].tolist() == [
         json.loads(line)["result"]["seconds"] for line in sorted(content.splitlines()[1:], key=_order)
     ]

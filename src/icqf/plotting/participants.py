@@ -57,7 +57,7 @@ def score_distributions(
     >>> import numpy as np
     >>> from icqf.plotting import score_distributions
     >>> ax = score_distributions(np.random.default_rng(0).random((100, 3)))
-    >>> [label.get_text() for label in ax.get_yticklabels()]
+    >>> [text.get_text() for text in ax.texts][::2]
     ['Factor 1', 'Factor 2', 'Factor 3']
     """
     table = factor_table(scores).dropna()

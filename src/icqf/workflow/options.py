@@ -654,7 +654,7 @@ class InvarianceOptions(ModelledOptions):
     >>> from icqf.workflow import InvarianceOptions
     >>> options = InvarianceOptions.of({"model": "model.icqf", "answers": "new.csv", "by": "sex"})
     >>> options.parameters
-    {'n_bands': 8, 'n_permutations': 999, 'n_resamples': 100, 'random_state': 0, 'n_jobs': 1}
+    {'n_bands': 8, 'n_permutations': 999, 'n_resamples': 100, 'random_state': 0, 'n_jobs': -1}
     """
 
     by: str = option(

@@ -164,7 +164,9 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
     else:
         if again.size > 1:
             doubled = ids.duplicated().to_numpy()
-            message = f"{table.source}: {_named_rows(table, ids, (), doubled)}."
+            message = f"{table.source}: in column {identity!r}, {_named_rows(table, ids, (), doubled)}."
+            if again.size > MANY_AGAIN * len(ids):
+                message += " If these are not ids of participants, name another column as id, or none ('')."
         remedy = CHOOSE
     return InputError(
         message,
@@ -178,6 +180,7 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
     )
 
 
+MANY_AGAIN = 0.05  # share of the rows that repeat an id, above which the column may be another
 CHOOSE = Advice(
     "Use one of them with {doubled=}; 'last' and 'leave-out' are the other choices.", doubled="first"
 )
