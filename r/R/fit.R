@@ -4,17 +4,17 @@
 #' within its item's range, missing answers have no influence, and the same call gives the same result.
 #'
 #' @param data A data frame or matrix with one row per participant, or the path of a file (CSV, SPSS, Stata, Excel, …). Labelled
-#'   columns (haven) and factors are understood, with their order and labels. Row names that are not numbers are the ids.
+#'   columns (haven) and factors keep their order and labels. Row names that are not numbers serve as ids.
 #' @param codebook A data frame with one row per item (`name`, `wording`, `min`, `max`, `direction`, `subscale`, `missing`,
-#'   `labels`; only `name` is required), or the path of one. Without it, items are recognised, and listed.
-#' @param confounds Names of columns to model beside the factors, such as `c("age", "sex")`.
-#' @param n_components Number of factors; several are compared.
-#' @param beta Penalty; several are compared.
+#'   `labels`; only `name` is required), or the path of one. Without it, items are recognised and listed.
+#' @param confounds Names of columns to model alongside the factors, such as `c("age", "sex")`.
+#' @param n_components Number of factors, or several to compare.
+#' @param beta Penalty, or several to compare.
 #' @param items Names or patterns of the items.
 #' @param reverse Names of items to reverse, or `"auto"` for those that run against the others.
 #' @param id Column of participant ids.
 #' @param out Folder for the results; without it, they are temporary.
-#' @param quiet Whether to say nothing about what is analysed and how far it is.
+#' @param quiet Whether to suppress notes on the data and progress.
 #' @param ... Further options of `icqf fit` with underscores, such as `missing_codes = 999`, `weights = "w"`, `rule = "one_se"`,
 #'   `seed = 1`.
 #' @return An object of class `icqf`: a list of `loadings` (items × factors, in points of the answer scale), `confounds` (items ×
@@ -88,7 +88,7 @@ read_results <- function(folder, text) {
 #'
 #' @inheritParams icqf_fit
 #' @return A data frame with one row per finding: `severity`, `finding` (what was found and what to do about it), the first `item` and `row`
-#'   concerned, and the whole as attribute `json`. Options that a finding names are arguments of `icqf_fit()`: `missing_codes = 9`.
+#'   concerned, and all of it as attribute `json`. Options that a finding names are arguments of `icqf_fit()`: `missing_codes = 9`.
 #' @examplesIf !is.null(icqf_program(error = FALSE))
 #' icqf_check(data.frame(q1 = c(0:3, 99, 1), q2 = c(1:3, 0:2), q3 = c(3:1, 2:0)))
 #' @export
@@ -124,10 +124,10 @@ print.icqf_check <- function(x, ...) {
 
 #' Score participants
 #'
-#' Each participant is scored alone, with the loadings held fixed; ranges, directions and missing codes are those of the fit.
+#' Each participant is scored separately, with the loadings fixed; ranges, directions and missing codes are those of the fit.
 #'
 #' @param fit What `icqf_fit()` returned, or the path of a model file.
-#' @param data New answers: a data frame or the path of a file. Without it, those of the fit.
+#' @param data New answers: a data frame or the path of a file. Without it, those of the fit are scored.
 #' @param id Column of participant ids.
 #' @param intervals Whether to add intervals and information.
 #' @param ... Further options of `icqf score` with underscores, such as `norms = "norms.json"` or `visit_column = "time"`.

@@ -1,7 +1,7 @@
 #' Loadings as a table
 #'
 #' @param fit What [icqf_fit()] returned.
-#' @param long Whether to have one row per item and factor.
+#' @param long Whether to return one row per item and factor.
 #' @return Items × factors in points of the answer scale, with the items' wordings where known; or, with `long`, the columns
 #'   `item`, `wording`, `factor`, `loading`, and the 95 % interval `low`, `high` where there is a report.
 #' @examples
@@ -40,7 +40,7 @@ wordings <- function(fit) {
 
 #' Name the factors
 #'
-#' Nothing is fitted again; the names stand in the report, all tables and the model file.
+#' Nothing is refitted; the names appear in the report, all tables and the model file.
 #'
 #' @param fit What [icqf_fit()] returned.
 #' @param ... Names, in order or as `factor2 = "Worry"`.
@@ -91,7 +91,7 @@ print.icqf <- function(x, ...) {
 #'
 #' @param object What [icqf_fit()] returned.
 #' @param ... Not used.
-#' @return A data frame with one row per factor: its name, the share of variance that it explains, items, strongest items, and
+#' @return A data frame with one row per factor: its name, share of variance explained, items, strongest items, and
 #'   the probability that another study like this one finds it.
 #' @export
 summary.icqf <- function(object, ...) {

@@ -1,11 +1,11 @@
 #' Install or find the program that this package calls
 #'
-#' The computations are those of the command `icqf`, which needs Python 3.11 or newer. `icqf_install()` creates a
+#' The computing is done by the command `icqf`, which needs Python 3.11 or newer. `icqf_install()` creates a
 #' virtual environment of its own for it; nothing else on the computer changes, and deleting the folder that
 #' it prints removes it. `icqf_program()` says which program is used: the one that the option `icqf.program` or the environment
-#' variable `ICQF_PROGRAM` names, else that of `icqf_install()`, else `icqf` on the search path.
+#' variable `ICQF_PROGRAM` names, else that of `icqf_install()`, or else `icqf` on the search path.
 #'
-#' @param source What to install: the folder of a copy of the icqf repository, or a wheel. Once icqf is released,
+#' @param source What to install: the folder of a copy of the icqf repository, or a wheel, or, once icqf is released,
 #'   its name.
 #' @param python The Python to use.
 #' @param error Whether a missing program is an error.
