@@ -255,3 +255,17 @@ def test_a_model_file_whose_ages_are_made_up_is_refused(run, visits, tmp_path, p
     assert run("score", tmp_path / "model.icqf", visits, "-q").exit_code == 0
     refused = run("score", tmp_path / "forged.icqf", visits)
     assert refused.exit_code == 2 and "forged.icqf: " in refused.stderr, refused.stderr
+
+
+def test_a_doubled_row_is_named_and_left_out_on_request(run, visits, tmp_path):
+    frame = pd.read_csv(visits)
+    doubled = tmp_path / "doubled.csv"
+    pd.concat([frame, frame.iloc[[4]]]).to_csv(doubled, index=False)
+    words = (*QUICK, *SHORT, "--out", tmp_path / "out")
+    refused = run("longitudinal", doubled, *words)
+    assert refused.exit_code == 2 and "Use one of them with --doubled first;" in refused.stderr
+    done = run("longitudinal", doubled, "--doubled", "first", *words)
+    assert done.exit_code == 0, done.stderr
+    assert f"in rows 6 and {len(frame) + 2}" in done.stderr
+    scores = pd.read_csv(tmp_path / "out" / "scores.csv")
+    assert len(scores) == len(frame) and not scores.duplicated(scores.columns[:2].tolist()).any()

@@ -305,7 +305,13 @@ def arrange(model: Any, table: VisitTable, bins: AgeBins, *, within_bin: str) ->
             f"{table.age.iloc[order[row]]} ({rows}"
             f"{f', and {int(same_time.sum()) - 1} more' if same_time.sum() > 1 else ''}).",
             code="duplicate-visit",
-            remedy="Keep one row per participant and visit.",
+            remedy=Advice(
+                "Keep one row per participant and visit.",
+                typed=Advice(
+                    "Use one of them with {doubled=}; 'last' and 'leave-out' are the other choices.",
+                    doubled="first",
+                ),
+            ),
             participant=str(names[who[row]]),
             rows=(one + 1, other + 1),
         )

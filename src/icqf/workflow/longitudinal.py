@@ -22,7 +22,7 @@ from icqf.engines.progress import Stages
 from icqf.errors import Advice, InputError, counted, did_you_mean, listed
 from icqf.io.readers.questionnaires import read_files
 from icqf.io.readers.table import Table, require_column
-from icqf.io.readers.visit_columns import visit_columns
+from icqf.io.readers.visit_columns import once_each, visit_columns
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
 from icqf.models.loading_changes import LoadingChanges
@@ -284,8 +284,9 @@ Callback = Callable[[Any], object]
 def read_visits(options: StudyFiles | str | os.PathLike[str], **more: Any) -> Study:
     """Read a file with one row per visit."""
     options = as_options(options, more, LongitudinalOptions)
-    read = read_files(options)
+    read = read_files(options, visits=True)
     participant, age = _who_and_when(read.table, options)
+    read = replace(read, table=once_each(read.table, participant, options, (age,)))
     return study_of(read, visit_rows(read, participant, age, options.confounds))
 
 
@@ -299,7 +300,7 @@ def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]
             remedy=Advice("Name it with {id}."),
         )
     require_column(table, participant, "the id")
-    for name in ("groups", "weights", "visit", "doubled", "without_id"):
+    for name in ("groups", "weights", "visit"):
         if getattr(options, name):
             raise parameter_error(name, " does not apply to repeated visits; leave it out.")
     if options.penalty != "l1":

@@ -124,14 +124,16 @@ def read_files(
     entries: tuple[Item, ...] | None = None,
     text: Iterable[str] = (),
     beside: Iterable[str] = (),
+    visits: bool = False,
 ) -> StudyTable:
     """Read a study's files, except for a `table` or `entries` that are given.
 
     Columns named in `text` are read as text, like ids and groups; columns `beside` those with roles may also
-    come from the table of participants.
+    come from the table of participants. With `visits`, rows are not made unique here (`once_each`).
     """
     table = keep_visit(read_answers(files, text) if table is None else table, files.visit)
-    table = once_each(table, files.id or table.id, files)
+    if not visits:
+        table = once_each(table, files.id or table.id, files)
     if files.participants is not None:
         others = read_table(files.participants, text=_texts(files, text))
         others = others if files.id is None else with_joined_id(others, files.id)

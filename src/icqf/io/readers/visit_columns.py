@@ -180,14 +180,17 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
     )
 
 
-MANY_AGAIN = 0.05  # share of the rows that repeat an id, above which the column may be another
+MANY_AGAIN = 0.2  # share of the rows that repeat an id, above which the column may be another
 CHOOSE = Advice(
     "Use one of them with {doubled=}; 'last' and 'leave-out' are the other choices.", doubled="first"
 )
 
 
-def once_each(table: Table, identity: str | None, files: StudyFiles) -> Table:
-    """Return the table without rows that have no id, with one row per participant and visit, if chosen."""
+def once_each(table: Table, identity: str | None, files: StudyFiles, visits: Sequence[str] = ()) -> Table:
+    """Return the table without rows that have no id, with one row per participant and visit, if chosen.
+
+    The columns of `visits` are recognised unless named.
+    """
     doubled = files.doubled
     if files.without_id == LEAVE_OUT and identity in table.frame.columns:
         known = np.array([text != "" for text in id_texts(table.frame[identity])])
@@ -198,7 +201,9 @@ def once_each(table: Table, identity: str | None, files: StudyFiles) -> Table:
     if doubled is None or identity is None or identity not in table.frame.columns:
         return table
     ids: pd.Series = pd.Series(id_texts(table.frame[identity]), dtype=object)
-    columns = visit_columns(table.frame, identity, ids) if ids.duplicated().any() else ()
+    columns = tuple(name for name in visits if name in table.frame.columns)
+    if not columns and ids.duplicated().any():
+        columns = tuple(visit_columns(table.frame, identity, ids))
     keys = pd.DataFrame({"": ids, **{name: _texts(table.frame[name]) for name in columns}})
     again = keys.duplicated(keep=False).to_numpy() & ids.ne("").to_numpy()
     if not again.any():
