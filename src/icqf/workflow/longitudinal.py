@@ -104,8 +104,10 @@ def answer_sentences(fit: VisitsFit) -> list[str]:
             )
         text.append("Fit the visits separately (icqf fit --visit), or only those at which the factors agree.")
         return text
-    text = ["The factors are the same ones at every visit, but some items weigh differently in them."]
-    if search is not None:
+    if search is None:
+        text = ["The factors are the same ones at every visit; their loadings were allowed to differ."]
+    else:
+        text = ["The factors are the same ones at every visit, but some items weigh differently in them."]
         gain = search.smoothness_errors_.set_index("smoothness")["error"]
         better = 1 - gain[model.smoothness] / gain[CONSTANT]
         text.append(f"Letting the loadings differ reduces the error on hidden answers by {better:.1%}.")
