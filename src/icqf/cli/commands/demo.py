@@ -24,7 +24,7 @@ SMALL = ("help", "phq9")  # for which starting processes would take longer than 
 
 @click.command(
     "demo",
-    short_help="The whole analysis on embedded data: a few seconds.",
+    short_help="The whole analysis on embedded data: about ten seconds.",
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
