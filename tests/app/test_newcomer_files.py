@@ -7,7 +7,6 @@ import pytest
 
 from newcomer_files import FILES
 
-
 CORE = ("study.xlsx", "visits.csv")
 CASES = [
     pytest.param(file, id=file.name, marks=[] if file.name in CORE else [pytest.mark.long]) for file in FILES

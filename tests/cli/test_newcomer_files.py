@@ -8,7 +8,6 @@ import pytest
 from icqf.io import read_table
 from newcomer_files import BOOK, FILES
 
-
 QUICK = ("--n-components", "2", "--beta", "0.1", "--n-init", "1")
 CORE = ("bfi.csv", "study.xlsx", "visits.csv")  # of every run of the tests
 CASES = [
