@@ -33,7 +33,7 @@ _OPTIONS = {"id": "id", "group": "groups", "weight": "weights"}
 
 @page
 def columns(request: PageRequest) -> Response:
-    """Save what each column is used for, the visit and the missing codes; go on to the fit if asked to."""
+    """Save what each column is used for, the visit and the missing codes; continue to the fit on request."""
     run = request.usable_run
     process.require_idle(run)
     options = run.options
