@@ -72,6 +72,16 @@ def write_stand_ins(folder):
         part.to_csv(folder / f"{name}.csv", index=False)
     few.assign(w=few["age"].rank()).to_csv(folder / "community.csv", index=False)
     codebook.assign(instrument=codebook["subscale"]).to_csv(folder / "items.csv", index=False)
+    with pd.ExcelWriter(folder / "answers.xlsx") as book:
+        few.to_excel(book, sheet_name="Data", index=False, startrow=2)
+    places = few.drop(columns="child_id").assign(
+        site=["Berlin", "Bern"] * 50, subject=[1 + i // 2 for i in range(100)]
+    )
+    places.to_csv(folder / "sites.csv", index=False)
+    rated = few[["child_id", *codebook["name"]]].melt(
+        "child_id", var_name="question_text", value_name="points"
+    )
+    rated.dropna().to_csv(folder / "ratings.csv", index=False)
     few.to_parquet(folder / "cohort.parquet")
     (folder / "cohort").mkdir()
     few.head(50).to_parquet(folder / "cohort" / "a.parquet")
