@@ -88,7 +88,7 @@ read_results <- function(folder, text) {
 #'
 #' @inheritParams icqf_fit
 #' @return A data frame with one row per finding: `severity`, `finding` (what was found and what to do about it), the first `item` and `row`
-#'   concerned, and all of it as attribute `json`. Options that a finding names are arguments of `icqf_fit()`: `missing_codes = 9`.
+#'   concerned, and all of it as attribute `json`. Settings that a finding names are arguments of `icqf_fit()`.
 #' @examplesIf !is.null(icqf_program(error = FALSE))
 #' icqf_check(data.frame(q1 = c(0:3, 99, 1), q2 = c(1:3, 0:2), q3 = c(3:1, 2:0)))
 #' @export
@@ -116,7 +116,8 @@ print.icqf_check <- function(x, ...) {
   titles <- c(error = "Must be fixed", warning = "Worth a look", note = "For your information")
   for (severity in intersect(names(titles), x$severity)) {
     cat(titles[[severity]], ":\n", sep = "")
-    cat(strwrap(x$finding[x$severity == severity], indent = 2, exdent = 4, initial = "- "), "", sep = "\n")
+    for (finding in x$finding[x$severity == severity]) cat(strwrap(finding, initial = "  - ", prefix = "    "), sep = "\n")
+    cat("\n")
   }
   if (!nrow(x)) cat("Nothing was found.\n")
   invisible(x)

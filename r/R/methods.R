@@ -10,6 +10,7 @@
 #' }
 #' @export
 icqf_loadings <- function(fit, long = FALSE) {
+  must_be_fitted(fit)
   items <- rownames(fit$loadings)
   wording <- wordings(fit)
   if (!long) {
@@ -51,6 +52,7 @@ wordings <- function(fit) {
 #' }
 #' @export
 icqf_name <- function(fit, ...) {
+  must_be_fitted(fit)
   run_icqf(c("report", fit$folder, as_arguments(names = c(...)), "--quiet"), quiet = TRUE)
   named <- icqf_results(fit$folder)
   named$data <- fit$data
@@ -71,6 +73,7 @@ icqf_name <- function(fit, ...) {
 #' }
 #' @export
 icqf_report <- function(fit, file = NULL, open = interactive()) {
+  must_be_fitted(fit)
   if (is.null(file)) {
     file <- file.path(fit$folder, "report.html")
     if (!file.exists(file)) stop("The fit was made with report = FALSE, so there is no report.", call. = FALSE)
@@ -185,6 +188,7 @@ ranges <- function(fit) {
 #' }
 #' @export
 as_fa <- function(fit) {
+  must_be_fitted(fit)
   known <- fit$report$items
   if (is.null(known)) stop("This needs a fit with a report: icqf_fit(..., report = TRUE).", call. = FALSE)
   factors <- names(fit$loadings)
@@ -201,4 +205,10 @@ as_fa <- function(fit) {
     ),
     class = c("psych", "fa")
   )
+}
+
+must_be_fitted <- function(fit) {
+  if (!inherits(fit, "icqf")) {
+    stop("fit is of class ", class(fit)[[1]], ". Give what icqf_fit() or icqf_results() returned.", call. = FALSE)
+  }
 }

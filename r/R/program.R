@@ -17,11 +17,15 @@
 #' }
 #' @export
 icqf_install <- function(source, python = Sys.which(c("python3", "python"))) {
+  if (missing(source)) {
+    stop("Say what to install: the folder of a copy of the icqf repository, or a wheel, as in icqf_install(\"path/to/icqf\").", call. = FALSE)
+  }
   python <- python[nzchar(python)]
   if (!length(python)) {
     stop("No Python was found. Install Python 3.11 or newer, or name it: icqf_install(source, python = ...).", call. = FALSE)
   }
-  version <- trimws(processx::run(python[[1]], c("-c", "import sys; print('%d.%d' % sys.version_info[:2])"))$stdout)
+  asked <- processx::run(python[[1]], c("-c", "import sys; print('%d.%d' % sys.version_info[:2])"), env = outside_r())
+  version <- trimws(asked$stdout)
   if (numeric_version(version) < "3.11") {
     stop(python[[1]], " is Python ", version, ", and icqf needs 3.11 or newer. Name another one: icqf_install(source, python = ...).",
          call. = FALSE)
@@ -30,7 +34,7 @@ icqf_install <- function(source, python = Sys.which(c("python3", "python"))) {
   folder <- environment_folder()
   dir.create(dirname(folder), recursive = TRUE, showWarnings = FALSE)
   quietly <- function(...) {
-    done <- processx::run(..., error_on_status = FALSE, stderr_to_stdout = TRUE)
+    done <- processx::run(..., error_on_status = FALSE, stderr_to_stdout = TRUE, env = outside_r())
     if (done$status != 0) stop("The installation failed:\n", done$stdout, call. = FALSE)
   }
   quietly(python[[1]], c("-m", "venv", folder))
@@ -59,6 +63,14 @@ program_in <- function(folder, name = "icqf") {
   if (.Platform$OS.type == "windows") file.path(folder, "Scripts", paste0(name, ".exe")) else file.path(folder, "bin", name)
 }
 
+# The environment outside R: R puts its own and the system's libraries first, and a Python from elsewhere would load those of the
+# system's Python instead of its own.
+outside_r <- function() {
+  places <- strsplit(Sys.getenv("LD_LIBRARY_PATH"), ":", fixed = TRUE)[[1]]
+  own <- startsWith(places, R.home()) | grepl("^(/usr)?/lib(32|64)?(/|$)", places)
+  c("current", LD_LIBRARY_PATH = paste(places[!own], collapse = ":"))
+}
+
 # Run the program. An error arrives as a condition of the class icqf_error with the program's own sentence, notes as messages.
 run_icqf <- function(arguments, quiet = FALSE, allowed = 0L) {
   notes <- character()
@@ -70,7 +82,7 @@ run_icqf <- function(arguments, quiet = FALSE, allowed = 0L) {
   done <- processx::run(
     icqf_program(), arguments,
     error_on_status = FALSE, stderr_line_callback = hear, encoding = "UTF-8", cleanup_tree = TRUE,
-    env = c("current", PYTHONIOENCODING = "utf-8", COLUMNS = as.character(getOption("width")))
+    env = c(outside_r(), ICQF_CALLER = "R", PYTHONIOENCODING = "utf-8", COLUMNS = as.character(getOption("width")))
   )
   if (!done$status %in% allowed) {
     at <- which(startsWith(notes, "Error: "))

@@ -10,7 +10,7 @@ import pytest
 import icqf
 from icqf import ICQF
 from icqf.cli.program import COMMANDS, OWN
-from icqf.cli.text import option, typed_setting, worded
+from icqf.cli.text import CALLER, option, typed_setting, worded
 from icqf.data.check import Finding
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
 from icqf.datasets import load_demo
@@ -122,3 +122,20 @@ def test_advice_for_commands_is_shown_where_commands_are_typed_and_crosses_proce
     for each in (fault, pickle.loads(pickle.dumps(fault)), Finding.of(fault)):
         assert worded(each) == "Found. Add --codebook items.csv of {file}."
         assert sentence(each) == "Found. Declare it."
+
+
+@pytest.mark.parametrize(
+    ("value", "argument"),
+    [
+        (9, "x = 9"),
+        ([9, 99], "x = c(9, 99)"),
+        (["it's"], 'x = "it\'s"'),
+        (True, "x = TRUE"),
+        (0.1, "x = 0.1"),
+        ({"age": "5:21"}, 'x = c(`age` = "5:21")'),
+    ],
+)
+def test_settings_are_arguments_in_r(monkeypatch, value, argument):
+    monkeypatch.setenv(CALLER, "R")
+    assert worded(InputError("Odd.", remedy=Advice("Try {x=}.", x=value))) == f"Odd. Try {argument}."
+    assert worded(InputError("Odd.", remedy=Advice("See {x}."))) == "Odd. See x."

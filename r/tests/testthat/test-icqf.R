@@ -79,6 +79,7 @@ test_that("check lists findings with severities", {
   expect_true("error" %in% found$severity)
   expect_match(found$finding[found$severity == "error"][1], "99")
   expect_output(print(found), "Must be fixed")
+  expect_match(found$finding[found$severity == "error"][1], "missing_codes = 99", fixed = TRUE)
   expect_true("note" %in% found$severity)
 })
 
@@ -100,4 +101,19 @@ test_that("a missing program says how to install it", {
   before <- options(icqf.program = "/no/such/program")
   on.exit(options(before))
   expect_error(icqf_program(), "/no/such/program, which does not exist")
+})
+
+test_that("the program runs without the libraries that R puts first, and with those that the user named", {
+  before <- Sys.getenv("LD_LIBRARY_PATH")
+  on.exit(Sys.setenv(LD_LIBRARY_PATH = before))
+  Sys.setenv(LD_LIBRARY_PATH = paste(file.path(R.home(), "lib"), "/usr/lib/x86_64-linux-gnu", "/opt/python/lib", sep = ":"))
+  expect_equal(outside_r()[["LD_LIBRARY_PATH"]], "/opt/python/lib")
+})
+
+test_that("what is not a fit is refused", {
+  for (f in list(icqf_loadings, icqf_name, icqf_report, as_fa)) expect_error(f(3), "Give what icqf_fit() or icqf_results() returned", fixed = TRUE)
+})
+
+test_that("an installation without a source says what to give", {
+  expect_error(icqf_install(), "the folder of a copy of the icqf repository")
 })

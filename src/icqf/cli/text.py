@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import shutil
@@ -205,9 +207,31 @@ _OPTION_NAMES = {"betas": "beta", "other_machines": "allow_other_machines"}
 _OF_ITEMS = ("items", "reverse")  # options that take patterns
 
 
+CALLER = "ICQF_CALLER"  # in the environment: "R" if the R package runs the program
+
+
 def worded(message: Any) -> str:
-    """Return the text of an error, a warning or a finding, with options as typed."""
-    return sentence(message, typed_setting, typed=True)
+    """Return the text of an error, a warning or a finding, with options as typed, or as arguments in R."""
+    write = setting_in_r if os.environ.get(CALLER) == "R" else typed_setting
+    return sentence(message, write, typed=True)
+
+
+def setting_in_r(setting: Setting) -> str:
+    """Return a setting as an argument of a function in R."""
+    name, value = _OPTION_NAMES.get(setting.name, setting.name), setting.value
+    if not setting.assigned:
+        return name
+    if isinstance(value, Mapping):
+        return f"{name} = c({', '.join(f'`{key}` = {_in_r(each)}' for key, each in value.items())})"
+    return f"{name} = {_in_r(value)}"
+
+
+def _in_r(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return _in_r(value[0]) if len(value) == 1 else f"c({', '.join(map(_in_r, value))})"
+    if isinstance(value, bool):
+        return str(value).upper()
+    return f"{value:g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
 def typed_setting(setting: Setting) -> str:

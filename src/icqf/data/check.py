@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,7 +24,17 @@ from icqf.data.disclosure import (
 )
 from icqf.data.missing_answers import ALPHA, confound_sentence, confound_tests, count_left_out, share_left_out
 from icqf.data.questionnaire import Draft, Questionnaire, range_faults
-from icqf.errors import Advice, InputError, codebook_command, counted, is_note, listed, readable, short
+from icqf.errors import (
+    Advice,
+    InputError,
+    codebook_command,
+    counted,
+    is_note,
+    listed,
+    readable,
+    sentence,
+    short,
+)
 from icqf.screening.column_names import folded
 from icqf.screening.columns import REASONS, LeftOut, sentences
 from icqf.screening.missing_codes import USUAL_CODES, codes_apart, end_codes, missing_code_remedy, number
@@ -241,9 +251,9 @@ def _headed(heading: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     return [(heading if at == 0 else "", text) for at, text in enumerate(texts)]
 
 
-def _plain(sentence: str) -> str:
+def _plain(text: str) -> str:
     """A sentence on left-out columns without its first words and full stop."""
-    return sentence.removeprefix("Left out").lstrip(", ").removesuffix(".")
+    return text.removeprefix("Left out").lstrip(", ").removesuffix(".")
 
 
 SEVERITIES = ("error", "warning", "note")
@@ -343,11 +353,16 @@ class Findings:
         columns = ["severity", "code", "sentence", "item", "row"]
         return pd.DataFrame([[getattr(f, name) for name in columns] for f in self], columns=columns)
 
-    def to_json(self) -> str:
-        """Return the findings as JSON: ``{"overview": ..., "must_fix": ..., "findings": [...]}``."""
+    def to_json(self, worded: Callable[[Finding], str] = sentence) -> str:
+        """Return the findings as JSON: ``{"overview": ..., "must_fix": ..., "findings": [...]}``.
+
+        `worded` writes the sentence of a finding; by default, its remedy names parameters of Python.
+        """
         overview = None if self.overview is None else self.overview.to_dict()
-        names = ("severity", "code", "sentence", "item", "row")
-        findings = [{name: getattr(finding, name) for name in names} for finding in self]
+        findings = [
+            {"severity": f.severity, "code": f.code, "sentence": worded(f), "item": f.item, "row": f.row}
+            for f in self
+        ]
         content = {"overview": overview, "must_fix": self.must_fix, "findings": findings}
         return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
 

@@ -37,7 +37,7 @@ def command(ctx: click.Context, as_json: bool, **_: Any) -> None:
 
     findings = check_study(options_of(ctx, StudyOptions))
     if as_json:
-        write_data(findings.to_json() + "\n")
+        write_data(findings.to_json(worded) + "\n")
     else:
         echo(listing(findings))
     ctx.exit(1 if findings.must_fix else 0)
