@@ -21,11 +21,12 @@ import tomli_w
 from icqf.data.questionnaire import Item
 from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean, listed
 from icqf.io.atomic import write_bytes
+from icqf.io.dictionary_formats import dictionary_at
 from icqf.io.formats import EXCEL
 from icqf.io.readers.cells import TextFamily, text_families
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.excel import read_excel
-from icqf.io.readers.redcap import COLUMNS as DICTIONARY
+from icqf.io.readers.redcap import COLUMNS as REDCAP_HEADINGS
 from icqf.io.readers.table import Table, item_columns, no_items, require_file
 from icqf.io.write import harmless, unharmed
 from icqf.screening.answer_words import means_no_answer, no_answer_values, plain
@@ -257,7 +258,15 @@ def _toml_entry(row: Mapping[str, str]) -> dict[str, Any]:
 
 def entries_of(path: Path) -> Entries:
     """The entries of a codebook file, each with its place; warns about unknown columns."""
+    kind = dictionary_at(path)
+    if kind is not None:
+        raise _is_dictionary(path, kind.what)
     return _toml_entries(path) if path.suffix.lower() == ".toml" else _table_entries(path)
+
+
+def _is_dictionary(path: Path, what: str) -> InputError:
+    remedy = Advice("Give it with {dictionary} instead of {codebook}.")
+    return InputError(f"{path.name}: this is {what}, not a codebook.", code="dictionary", remedy=remedy)
 
 
 def _table_entries(path: Path) -> Entries:
@@ -272,12 +281,8 @@ def _table_entries(path: Path) -> Entries:
         for key, words in SPELLINGS.items()
     }
     if known["name"] is None:
-        if any(_heading(word) in names for word in DICTIONARY["field"]):
-            raise InputError(
-                f"{path.name}: this is a REDCap data dictionary, not a codebook.",
-                code="dictionary",
-                remedy=Advice("Give it with {dictionary} instead of {codebook}."),
-            )
+        if any(_heading(word) in names for word in REDCAP_HEADINGS["field"]):
+            raise _is_dictionary(path, "a REDCap data dictionary")
         raise InputError(f"{path.name}: the codebook has no column 'name'.{did_you_mean('name', names)}")
     _warn_unused([name for name in table.frame.columns if name not in known.values()], known, path.name)
     frame = table.frame.astype(object).where(table.frame.notna(), "")

@@ -1,4 +1,4 @@
-"""File extensions, their readers, and the largest file that is read."""
+"""File extensions and their readers, kinds of dictionaries, and the largest file that is read."""
 
 from __future__ import annotations
 
@@ -23,6 +23,18 @@ READERS = Registry(
     },
     "a function",
     "collections.abc:Callable",
+)
+# By kind: a `DictionaryFormat`, whose files describe the columns of a table; tried in this order.
+DICTIONARIES = Registry(
+    "icqf.dictionaries",
+    {
+        "reproschema": "icqf.io.readers.reproschema:REPROSCHEMA",
+        "bids": "icqf.io.readers.bids:BIDS",
+        "openpsychometrics": "icqf.io.readers.openpsychometrics:OPENPSYCHOMETRICS",
+        "redcap": "icqf.io.readers.redcap:REDCAP",
+    },
+    "a DictionaryFormat",
+    "icqf.io.dictionary_formats:DictionaryFormat",
 )
 WRITABLE = ("csv", "parquet", "xlsx", "sav")
 LARGEST = 2**30

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from icqf.data.settings import (
     texts,
     visit_pairs,
 )
+from icqf.errors import InputError
+from icqf.io.dictionary_formats import dictionary_at
 
 ROW_NAMES = "rowname"  # what a first column without a name is called, as in R's tibble
 FILES = ("answers", "codebook", "dictionary", "participants")
@@ -62,7 +64,9 @@ class StudyFiles(Settings):
         Names the items and their ranges. None: the file's own description of its columns, or else every
         column that looks like answers, with observed ranges, as the notes report.
     dictionary : path, optional
-        REDCap data dictionary (CSV) or BIDS sidecar (JSON).
+        Description of the columns: a REDCap data dictionary (CSV), a BIDS sidecar (JSON), a ReproSchema
+        activity or protocol (a file or its folder), or a codebook of openpsychometrics.org (text). One that
+        is given as `codebook` becomes the dictionary.
     participants : path, optional
         Table with confounds, groups or weights by participant id, if `answers` lacks them.
     id : str or iterable of str, optional
@@ -109,7 +113,9 @@ class StudyFiles(Settings):
         MISSING, "The table of answers.", argument=True, missing="No file of answers is named."
     )
     codebook: Path | None = file(None, "Codebook of the items: CSV, Excel or TOML.")
-    dictionary: Path | None = file(None, "REDCap data dictionary (CSV) or BIDS sidecar (JSON).")
+    dictionary: Path | None = file(
+        None, "Description of the columns: REDCap, BIDS, ReproSchema or openpsychometrics.org."
+    )
     participants: Path | None = file(
         None, "Table with confounds, groups or weights by participant id, where ANSWERS lacks them."
     )
@@ -198,6 +204,7 @@ class StudyFiles(Settings):
         values |= {"visit": visit_pairs(self.visit), "long": long_columns(self.long)}
         values |= {} if self.id is None else {"id": id_name(self.id)}
         values |= {name: Path(path) for name in FILES if (path := getattr(self, name)) is not None}
+        values |= _as_dictionary(values) | _of_dataset(self.answers, values, self.about_participants)
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -224,6 +231,27 @@ class StudyFiles(Settings):
     def about_participants(self) -> tuple[str, ...]:
         """The columns that describe participants: confounds, groups and weights."""
         return (*self.confounds, *(name for name in (self.groups, self.weights) if name))
+
+
+def _as_dictionary(files: Mapping[str, Any]) -> dict[str, Any]:
+    """A codebook that is a dictionary of the field, which describes all columns, as the dictionary."""
+    kind = dictionary_at(files["codebook"]) if "codebook" in files else None
+    if kind is None:
+        return {}
+    if "dictionary" in files:
+        raise InputError(
+            f"{files['codebook'].name}: this is {kind.what}, and {files['dictionary'].name} is given as "
+            "another one. Give one of the two."
+        )
+    return {"dictionary": files["codebook"], "codebook": None}
+
+
+def _of_dataset(answers: Path, files: Mapping[str, Any], wanted: Iterable[str]) -> dict[str, Any]:
+    """The participants of a BIDS dataset, if something about them is wanted."""
+    place = Path(answers).absolute().parent
+    table = place.parent / "participants.tsv"
+    found = place.name == "phenotype" and "participants" not in files and any(wanted) and table.is_file()
+    return {"participants": table} if found else {}
 
 
 def sidecar_of(path: Path) -> Path | None:

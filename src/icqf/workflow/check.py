@@ -298,9 +298,6 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
         offered += [Remedy(label, {"doubled": choice}) for choice, label in _DOUBLED.items()]
     if finding.code == "missing-id":
         offered += [Remedy(label, {"without_id": choice}) for choice, label in _WITHOUT_ID.items()]
-    if finding.code == "dictionary" and options.codebook is not None and options.dictionary is None:
-        changes = {"dictionary": options.codebook, "codebook": None}
-        offered.append(Remedy("Read it as a REDCap dictionary", changes))
     if finding.code == "text-answers" and not fields["codebook"]:
         does = f"Use the order {fields['order']}" if fields["labels"] else "List the words in a codebook"
         offered.append(Remedy(does, codebook=True))

@@ -64,7 +64,7 @@ def read_delimited(
     In a `literal` reading, the first row is the header and only empty cells are missing; otherwise also NA,
     NULL and so on. `header_row` is a header that was chosen, counted from 1.
     """
-    data, encoding = _as_utf8(path.read_bytes(), path.name)
+    data, encoding = as_utf8(path.read_bytes(), path.name)
     sample = data[:SAMPLE].decode("utf-8", errors="ignore")
     layout = layout_of(sample, path.name, text=text, literal=literal, header_row=header_row)
     delimiter, header = layout.delimiter, list(layout.header)
@@ -105,7 +105,7 @@ def first_rows(path: Path) -> list[list[str]]:
     with path.open("rb") as file:
         start = file.read(SAMPLE)
         rest = file.read(1)
-    data, _ = _as_utf8(start[: start.rfind(b"\n") + 1] if rest else start, path.name)
+    data, _ = as_utf8(start[: start.rfind(b"\n") + 1] if rest else start, path.name)
     sample = data.decode("utf-8", errors="ignore")
     try:
         return rows_of(sample, find_delimiter(sample, path.name))[0]
@@ -263,7 +263,7 @@ def _by_spaces(lines: list[str]) -> bool:
     )
 
 
-def _as_utf8(data: bytes, source: str) -> tuple[bytes, str]:
+def as_utf8(data: bytes, source: str) -> tuple[bytes, str]:
     for start, what in FOREIGN.items():
         if data[:64].lstrip().lower().startswith(start.lower()):
             if b"word/document.xml" in data:

@@ -12,11 +12,12 @@ import pandas as pd
 
 from icqf.data.settings import parameter_error
 from icqf.errors import InputError
+from icqf.io.dictionary_formats import dictionary_at
 from icqf.io.formats import EXCEL, READERS, TEXT
 from icqf.io.readers import delimited, excel
 from icqf.io.readers.header import find_header
-from icqf.io.readers.platforms import apply_sidecar, recognised_export
-from icqf.io.readers.redcap import apply_dictionary
+from icqf.io.readers.platforms import recognised_export
+from icqf.io.readers.redcap import REDCAP
 from icqf.io.readers.table import (
     Table,
     check_header,
@@ -47,8 +48,8 @@ def read_table(
         CSV, TSV, Excel, Parquet, Arrow (Feather), SPSS, Stata or SAS file, or one with an extension that an
         installed package reads (entry point ``icqf.readers``).
     dictionary : path, optional
-        A REDCap data dictionary (CSV) or a BIDS sidecar (JSON). A JSON file of the same name next to a
-        ``.tsv`` is used automatically.
+        Describes the columns, as in `StudyFiles`. A JSON file of the same name next to a ``.tsv`` is used
+        automatically.
     text : iterable of str
         Columns to read as text, so that ``007`` stays ``007``; recognised id columns always are.
     header_row : int, optional
@@ -148,8 +149,8 @@ def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | No
     description = Path(dictionary) if dictionary is not None else sidecar_of(path)
     if description is None:
         return table
-    apply = apply_sidecar if description.suffix.lower() == ".json" else apply_dictionary
-    return apply(table, description)
+    kind = dictionary_at(description) or REDCAP  # which says what is missing
+    return kind.apply(table, description)
 
 
 def _read_columns(path: Path, read: Callable[[Path], pd.DataFrame], what: str) -> Table:

@@ -12,6 +12,8 @@ import pandas as pd
 
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, listed
+from icqf.io.dictionary_formats import DictionaryFormat
+from icqf.io.formats import TEXT
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.statistical import label_notes, labelled_item
 from icqf.io.readers.table import Table, require_file
@@ -149,6 +151,13 @@ FIXED = {
 }
 
 
+def is_dictionary(path: Path, head: str) -> bool:
+    """Whether a text begins with the headings of a data dictionary."""
+    first = head.lstrip().partition("\n")[0]
+    known = [any(name in first for name in COLUMNS[key]) for key in ("field", "kind", "label")]
+    return path.suffix.lower() in TEXT and all(known)
+
+
 def apply_dictionary(table: Table, dictionary: Path) -> Table:
     """Add wordings, choices and branching from the data dictionary.
 
@@ -283,3 +292,6 @@ def _plain(text: str) -> str:
 
 def _is_numeric(text: str) -> bool:
     return bool(re.fullmatch(r"-?\d+(\.\d+)?", text))
+
+
+REDCAP = DictionaryFormat("a REDCap data dictionary", is_dictionary, apply_dictionary)

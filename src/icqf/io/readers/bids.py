@@ -1,0 +1,68 @@
+"""BIDS: tables of answers or participants (TSV), described by a JSON file of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from icqf.data.questionnaire import Item
+from icqf.errors import InputError
+from icqf.io.dictionary_formats import DictionaryFormat
+from icqf.io.readers.descriptions import described_by, plain_text, read_json
+from icqf.io.readers.statistical import labelled_item
+from icqf.io.readers.table import Table
+
+TOOL = "MeasurementToolMetadata"
+
+
+def apply_sidecar(table: Table, sidecar: Path) -> Table:
+    """Add wordings, levels, ranges and missing values from the JSON sidecar.
+
+    ``Description`` (or ``LongName``) is the wording; the keys of ``Levels`` are the answers; ``Minimum`` and
+    ``Maximum`` declare a range; ``MissingValues`` lists codes; a column with ``Derivative: true`` is not a
+    question. ``MeasurementToolMetadata`` names the instrument.
+    """
+    entries = {name: entry for name, entry in read_json(sidecar).items() if isinstance(entry, dict)}
+    tool = entries.pop(TOOL, {})
+    items = [_item(name, entry, sidecar.name) for name, entry in entries.items()]
+    questions = [item.name for item in items if item.declared and not entries[item.name].get("Derivative")]
+    named = "; ".join(
+        plain_text(tool[key]).rstrip(".") for key in ("Description", "TermURL") if tool.get(key)
+    )
+    notes = [f"Instrument: {named}."] if named else []
+    described = described_by(table, sidecar, items, questions, notes=notes)
+    return replace(described, id="participant_id" if "participant_id" in table.frame.columns else table.id)
+
+
+def _item(name: str, entry: Mapping[str, Any], source: str) -> Item:
+    levels = entry.get("Levels") or {}
+    if not isinstance(levels, dict):
+        raise InputError(
+            f"{source}: the Levels of column {name!r} are labels without values. Write them as "
+            '{"0": "never", "1": "often"}.'
+        )
+    labels = {_code(key): _label(value) for key, value in levels.items()}
+    missing = entry.get("MissingValues", [])
+    codes = [_code(key) for key in (missing if isinstance(missing, (list, dict)) else [missing])]
+    wording = plain_text(entry.get("Description") or entry.get("LongName") or "")
+    item = labelled_item(name, wording, labels, codes)
+    lo, hi = entry.get("Minimum"), entry.get("Maximum")
+    if isinstance(lo, (int, float)) and isinstance(hi, (int, float)) and not isinstance(lo, bool):
+        item = replace(item, min=float(lo), max=float(hi))
+    return item
+
+
+def _code(key: object) -> float | str:
+    try:
+        return float(str(key))
+    except ValueError:
+        return str(key)
+
+
+def _label(value: object) -> str:
+    return str(value.get("Description", "")) if isinstance(value, dict) else str(value)
+
+
+BIDS = DictionaryFormat("a BIDS sidecar", lambda path, head: path.suffix.lower() == ".json", apply_sidecar)

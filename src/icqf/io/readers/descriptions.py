@@ -1,0 +1,96 @@
+"""What readers of dictionaries share: JSON files, plain texts, and a table described by items."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from icqf.data.questionnaire import Item
+from icqf.errors import InputError, counted, listed
+from icqf.io.readers.delimited import as_utf8
+from icqf.io.readers.statistical import label_notes
+from icqf.io.readers.table import Table, require_file
+
+_LARGEST = 2**24  # bytes of a file that describes items
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a small file, whatever its encoding."""
+    require_file(path)
+    if path.stat().st_size > _LARGEST:
+        raise InputError(
+            f"{path.name}: the file has {path.stat().st_size / 2**20:.0f} MB; a description of items has at "
+            f"most {_LARGEST // 2**20} MB. Is it the table of answers?"
+        )
+    return as_utf8(path.read_bytes(), path.name)[0].decode("utf-8-sig")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return the object in a small JSON file."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        entries = dict(pairs)
+        if len(entries) < len(pairs):
+            names = [name for name, _ in pairs]
+            again = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"{path.name}: the name {again!r} occurs twice in one object. Keep one.")
+        return entries
+
+    text = read_text(path)
+    try:
+        content = json.loads(text, object_pairs_hook=once)
+    except RecursionError:
+        raise InputError(f"{path.name}: the JSON is nested too deeply to describe items.") from None
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{path.name}: this is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}."
+        ) from None
+    except ValueError as error:  # a number with thousands of digits
+        raise InputError(f"{path.name}: this is not valid JSON ({error}).") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path.name}: this must be a JSON object with one entry per column.")
+    return content
+
+
+def plain_text(text: object) -> str:
+    """Return a text on one line, without HTML."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", str(text))).split())
+
+
+def described_by(
+    table: Table,
+    path: Path,
+    items: Iterable[Item],
+    questions: Iterable[str],
+    *,
+    notes: Iterable[str] = (),
+    metadata: Iterable[str] = (),
+) -> Table:
+    """Return a table with the description of its columns that a dictionary gives.
+
+    `questions` are the names of the items, and `metadata` columns that are never items.
+    """
+    items, columns, wanted = tuple(items), set(table.frame.columns), list(questions)
+    known = tuple(item for item in items if item.name in columns)
+    if not known:
+        raise InputError(
+            f"{path.name}: none of the {counted(len(items), 'column')} that it describes "
+            f"({listed([item.name for item in items], most=3)}) is in {table.source}, which has "
+            f"{listed(table.frame.columns, most=5)}. Is it the description of another file?"
+        )
+    absent = [name for name in wanted if name not in columns]
+    if absent:
+        lacking = f"{path.name} describes {counted(len(absent), 'item')} that {table.source} lacks"
+        notes = (*notes, f"{lacking}: {listed(absent)}.")
+    return replace(
+        table,
+        items=known,
+        candidates=tuple(name for name in wanted if name in columns) or None,
+        metadata=(*table.metadata, *metadata),
+        notes=(*table.notes, f"Columns are described by {path.name}.", *notes, *label_notes(known)),
+    )

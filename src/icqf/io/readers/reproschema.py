@@ -1,0 +1,255 @@
+"""ReproSchema: questionnaires as JSON-LD files, of a protocol, its activities and their items."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from icqf.data.questionnaire import Item
+from icqf.errors import InputError, counted, listed
+from icqf.io.dictionary_formats import DictionaryFormat
+from icqf.io.readers.descriptions import described_by, plain_text, read_json
+from icqf.io.readers.statistical import labelled_item
+from icqf.io.readers.table import Table
+from icqf.screening.missing_codes import is_number
+
+ENDINGS = ("", ".json", ".jsonld")
+ONE_ANSWER = ("radio", "slider", "select")
+FEWEST_MENUS = 3  # questions with the same menu that make an instrument
+_MOST_FILES = 10_000
+_HEAD = 4096  # characters that say what a file is
+_UP = 3  # folders above a file, among which its references may be
+
+
+def is_schema(path: Path, head: str) -> bool:
+    """Whether a file, or one in a folder, belongs to ReproSchema."""
+    if path.is_dir():
+        return any(_tops(path))
+    return path.suffix.lower() in ENDINGS and head.lstrip().startswith("{") and "reproschema" in head
+
+
+def apply_schema(table: Table, path: Path) -> Table:
+    """Add wordings, answers and ranges of the items of an activity or of a protocol's activities.
+
+    Questions with one answer on a scale are items: radio buttons, sliders, and menus if several share their
+    options. An item that is computed, or never shown, is not.
+    """
+    found = _Reading(path)
+    for top in [path] if path.is_file() else _tops(path):
+        found.read(top.resolve())
+    if not found.items:
+        raise InputError(f"{path.name}: no item of an activity was found in it{found.reasons}.")
+    menus = [options for kind, options in found.questions.values() if kind == "select"]
+    questions = [
+        name
+        for name, (kind, options) in found.questions.items()
+        if kind != "select" or menus.count(options) >= FEWEST_MENUS
+    ]
+    hidden = [name for name in found.conditions if name in table.frame.columns]
+    notes = list(found.notes)
+    if found.lacking:
+        files = f"{counted(len(found.lacking), 'file')} that {path.name} names"
+        notes.append(f"Not read because they are not on this computer: {files} ({listed(found.lacking)}).")
+    if hidden:
+        shown = f"{counted(len(hidden), 'item')} ({listed(hidden)}) shown under a condition (isVis)"
+        notes.append(f"{shown}, which is not evaluated: an empty cell counts as not answered.")
+    return described_by(table, path, found.items.values(), questions, notes=notes)
+
+
+@dataclass
+class _Reading:
+    """What was read so far; a file that several others name is read once."""
+
+    start: Path
+    items: dict[str, Item] = field(default_factory=dict)
+    questions: dict[str, tuple[str, Any]] = field(default_factory=dict)  # way to answer, and the options
+    conditions: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
+    files: dict[Path, dict[str, Any]] = field(default_factory=dict)
+    open: tuple[Path, ...] = ()
+
+    @property
+    def reasons(self) -> str:
+        return f"; these files are not on this computer: {listed(self.lacking)}" if self.lacking else ""
+
+    def load(self, path: Path) -> dict[str, Any]:
+        """Read a file once."""
+        if path not in self.files:
+            if len(self.files) >= _MOST_FILES:
+                raise InputError(f"{self.start.name}: it refers to more than {_MOST_FILES} files.")
+            self.files[path] = read_json(path)
+        return self.files[path]
+
+    def read(self, path: Path) -> None:
+        """Read a protocol, an activity or a single item."""
+        if path in self.open:
+            return
+        self.open = (*self.open, path)
+        schema = self.load(path)
+        kind = re.split(r"[:/#]", str(_value(schema, "type") or _value(schema, "category")))[-1]
+        if kind == "Activity":
+            self._activity(schema, path)
+        elif kind == "Protocol":
+            for reference, entry in _members(schema):
+                inner = _locate(reference, path, self.lacking)
+                if inner is not None and _value(entry, "isVis") is not False:
+                    self.read(inner)
+        elif kind in ("Field", "Item"):
+            self._item(schema, path, {}, "")
+        else:
+            raise InputError(
+                f"{path.name}: this is a {kind or 'file without a type'} of ReproSchema, which describes no "
+                "items. Give an activity, such as phq9_schema, a protocol, or their folder."
+            )
+
+    def _activity(self, schema: Mapping[str, Any], path: Path) -> None:
+        name = _text(_value(schema, "prefLabel")) or path.stem.removesuffix("_schema")
+        details = [f"{word} {_text(_value(schema, word))}" for word in ("version", "citation", "license")]
+        known = [text for text in details if not text.endswith(" ")]
+        self.notes.append(f"Instrument: {', '.join([name, *known]).rstrip('.')}.")
+        computed = _value(schema, "compute")
+        derived = {str(_value(each, "variableName")) for each in _list(computed) if isinstance(each, dict)}
+        for reference, entry in _members(schema):
+            if isinstance(reference, dict):
+                self._item(reference, path, entry, name)
+                continue
+            inner = _locate(reference, path, self.lacking)
+            if inner is not None:
+                self._item(self.load(inner), inner, entry, name, derived)
+
+    def _item(
+        self,
+        schema: Mapping[str, Any],
+        path: Path,
+        entry: Mapping[str, Any],
+        activity: str,
+        derived: set[str] | frozenset[str] = frozenset(),
+    ) -> None:
+        name = str(_value(entry, "variableName") or _value(schema, "id") or path.stem)
+        name = re.split(r"[/#]", name)[-1].removesuffix(".jsonld")
+        if name in self.items:
+            return
+        options = self._options(_value(schema, "responseOptions"), path)
+        labels = {
+            _number(_value(each, "value")): _text(_value(each, "name"))
+            for each in _list(_value(options, "choices"))
+            if isinstance(each, dict)
+        }
+        texts = (_text(_value(schema, word)) for word in ("question", "prefLabel", "description"))
+        item = labelled_item(name, next(filter(None, texts), ""), labels)
+        ends = [_number(_value(options, word)) for word in ("minValue", "maxValue")]
+        if not labels and all(map(is_number, ends)) and ends[0] < ends[1]:
+            item = Item(name, item.wording, *ends)
+        self.items[name] = item if not activity else Item(**{**vars(item), "subscale": activity})
+        kind = str(_value(_value(schema, "ui") or {}, "inputType") or "")
+        shown = _value(entry, "isVis")
+        single = not _value(options, "multipleChoice") and not _value(
+            _value(schema, "ui") or {}, "readonlyValue"
+        )
+        if item.declared and kind in ONE_ANSWER and single and shown is not False and name not in derived:
+            self.questions[name] = (kind, tuple(labels.items()))
+        if isinstance(shown, str) and shown.strip().lower() not in ("", "true", "false"):
+            self.conditions[name] = shown
+
+    def _options(self, options: Any, path: Path) -> Mapping[str, Any]:
+        """Response options, which may be in a file of their own, as may their choices."""
+        if isinstance(options, str):
+            place = _locate(options, path, self.lacking)
+            if place is None:
+                return {}
+            options, path = self.load(place), place
+        choices = _value(options, "choices") if isinstance(options, dict) else None
+        if isinstance(choices, str):
+            return {**options, **self._options(choices, path)}
+        return options if isinstance(options, dict) else {}
+
+
+def _tops(folder: Path) -> list[Path]:
+    """The protocols in a folder, or else its activities."""
+    heads: dict[Path, str] = {}
+    for path in islice(_inside(folder), _MOST_FILES):
+        if path.stem.endswith("_schema") and path.suffix.lower() in ENDINGS:
+            with path.open(encoding="utf-8", errors="replace") as file:
+                heads[path] = file.read(_HEAD)
+    protocols = [path for path, head in heads.items() if "reproschema:Protocol" in head]
+    return protocols or [path for path, head in heads.items() if "reproschema:Activity" in head]
+
+
+def _inside(folder: Path, depth: int = 3) -> Iterator[Path]:
+    """The files in a folder and in those inside it."""
+    for path in sorted(folder.iterdir()):
+        if path.is_file():
+            yield path
+        elif path.is_dir() and not path.is_symlink() and depth and not path.name.startswith("."):
+            yield from _inside(path, depth - 1)
+
+
+def _members(schema: Mapping[str, Any]) -> list[tuple[Any, Mapping[str, Any]]]:
+    """References to the members of an activity or protocol in their order, with what is said about each."""
+    ui = _value(schema, "ui") or {}
+    stated = [each for each in _list(_value(ui, "addProperties")) if isinstance(each, dict)]
+    about = {_reference(_value(each, "isAbout")): each for each in stated}
+    order = [_reference(each) for each in _list(_value(ui, "order"))]
+    rest = [each for each in about if each not in order]
+    return [(each, about.get(each, {})) for each in (*order, *rest) if each]
+
+
+def _reference(value: Any) -> Any:
+    return str(_value(value, "id") or "") if isinstance(value, dict) else str(value or "")
+
+
+def _locate(reference: str, path: Path, lacking: list[str]) -> Path | None:
+    """The file that a reference means, near the file with the reference; None if it is not there."""
+    if re.match(r"[A-Za-z][\w+.-]*:", reference) or reference.startswith(("/", "\\")):
+        lacking.append(reference)
+        return None
+    base = (path.parent / reference.partition("#")[0]).resolve()
+    near = path.parents[min(_UP, len(path.parents)) - 1]
+    places = [base.with_name(base.name + ending) for ending in ENDINGS]
+    found = next((place for place in places if place.is_file()), None)
+    if found is None or not found.is_relative_to(near):
+        lacking.append(reference)
+        return None
+    return found
+
+
+def _value(entry: Any, name: str) -> Any:
+    """The value under a name, whatever vocabulary is written before it, as in ``schema:minValue``."""
+    if not isinstance(entry, dict):
+        return None
+    if name in entry:
+        return entry[name]
+    return next((each for key, each in entry.items() if re.split(r"[:/#@]", key)[-1] == name), None)
+
+
+def _list(value: Any) -> Sequence[Any]:
+    value = _value(value, "list") if isinstance(value, dict) else value
+    return value if isinstance(value, list) else []
+
+
+def _text(value: Any) -> str:
+    """A text in English, or else in the first language."""
+    if isinstance(value, dict):
+        texts = {key: each for key, each in value.items() if not key.startswith("@")}
+        value = value.get("@value") or texts.get("en") or next(iter(texts.values()), "")
+    elif isinstance(value, list):
+        english = [each for each in value if _value(each, "language") == "en"]
+        return _text(next(iter([*english, *value]), ""))
+    return plain_text(value) if isinstance(value, (str, int, float)) else ""
+
+
+def _number(value: Any) -> Any:
+    """A value as a number, if it is one."""
+    value = _value(value, "value") if isinstance(value, dict) else value
+    try:
+        return float(str(value))
+    except ValueError:
+        return str(value)
+
+
+REPROSCHEMA = DictionaryFormat("a ReproSchema activity or protocol", is_schema, apply_schema)
