@@ -1,15 +1,13 @@
 """`icqf check` of 40 000 participants x 100 items, against pandas reading the same CSV file three times.
 
-Reading and looking are timed inside one process, as pandas is, turn and turn about, each the best of seven,
-so that both meet the same machine.
+Reading and looking are timed inside one process, as pandas is, in processor seconds, turn and turn about,
+each the best of seven, so that both meet the same machine.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -18,23 +16,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from _measure import heading, report, run_script
+from _measure import heading, least_cpu, report, run_script
 from icqf.workflow.check import check_study
 from icqf.workflow.options import StudyOptions
 
 PARTICIPANTS, ITEMS = 40_000, 100
 LIMIT = 3.0
-
-
-def best_of_each(*works: Callable[[], object], times: int = 7) -> list[float]:
-    """Shortest time of each of several works, done in turn."""
-    spent: list[list[float]] = [[] for _ in works]
-    for _ in range(times):
-        for work, times_of_work in zip(works, spent, strict=True):
-            start = time.perf_counter()
-            work()
-            times_of_work.append(time.perf_counter() - start)
-    return [min(times_of_work) for times_of_work in spent]
 
 
 def study(folder: Path) -> Path:
@@ -59,7 +46,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = study(Path(folder))
         options = StudyOptions.of({"answers": path})
-        ours, theirs = best_of_each(lambda: check_study(options), lambda: pd.read_csv(path))
+        works = (lambda: check_study(options), lambda: pd.read_csv(path))
+        turns = [[least_cpu(1, work)[0] for work in works] for _ in range(7)]
+        ours, theirs = map(min, zip(*turns, strict=True))
         print(f"  check {ours:.3f} s, one pandas read {theirs:.3f} s")
         report("  check, in pandas reads", ours / theirs, LIMIT)
 

@@ -680,13 +680,16 @@ def _directions(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
 def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     if not numbers.values.size:
         return
-    first = numbers.values[np.arange(len(numbers.values)), numbers.answered.argmax(axis=1)]
-    alike = ((numbers.values == first[:, None]) | ~numbers.answered).all(axis=1)
+    same = np.flatnonzero(numbers.by_participant >= FEWEST_ANSWERS)
+    first = numbers.values[same, numbers.answered[same].argmax(axis=1)]
+    for items in (slice(None, FEWEST_ANSWERS), slice(None)):  # few items rule most participants out
+        values, answered = numbers.values[same, items], numbers.answered[same, items]
+        alike = ((values == first[:, None]) | ~answered).all(axis=1)
+        same, first = same[alike], first[alike]
     lowest = draft.ranges()["min"].min()
-    same = alike & (numbers.by_participant >= FEWEST_ANSWERS)
     for lines, severity, what in (
-        (same & (first > lowest), "warning", "gave the same answer to every item"),
-        (same & (first == lowest), "note", "gave the lowest answer to every item"),
+        (same[first > lowest], "warning", "gave the same answer to every item"),
+        (same[first == lowest], "note", "gave the lowest answer to every item"),
     ):
         ids = draft.answers.index[lines]
         if len(ids):

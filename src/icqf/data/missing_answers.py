@@ -33,9 +33,8 @@ def count_left_out(answered: Array, asked: Array | None = None) -> tuple[int, in
     (1, 4)
     """
     some = answered.any(axis=1)
-    shown = np.ones_like(answered) if asked is None else answered | asked
-    n_asked = int(shown[some].sum())
-    return n_asked - int(answered.sum()), n_asked
+    n_asked = answered.shape[1] * int(some.sum()) if asked is None else int((answered | asked)[some].sum())
+    return n_asked - int(np.count_nonzero(answered)), n_asked
 
 
 def share_left_out(answered: Array, asked: Array | None = None) -> Array:

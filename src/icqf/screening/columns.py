@@ -93,11 +93,12 @@ def _sums(
             continue
         X = np.column_stack([parts[rows], np.ones(len(rows))])
         few = slice(0, len(block) + SPARE_ROWS)
-        if not (_explained(X[few], y[few], fractions[name]) and _explained(X, y, fractions[name])):
+        if _weights(X[few], y[few], fractions[name]) is None:
             continue
-        sizes = np.abs(np.linalg.lstsq(X, y)[0][:-1])
-        if not sizes.max() > 0:
+        weights = _weights(X, y, fractions[name])
+        if weights is None or not np.abs(weights[:-1]).max() > 0:
             continue
+        sizes = np.abs(weights[:-1])
         sizes /= sizes.max()
         used = sizes > ADDED
         if used.sum() > 1 and np.ptp(sizes[used]) < EQUAL and (sizes[~used] < NOT_ADDED).all():
@@ -116,10 +117,11 @@ def _complete_rows(columns: Sequence[Array]) -> tuple[Array, NDArray[np.intp]]:
     return parts, full
 
 
-def _explained(X: Array, y: Array, fractions: bool) -> bool:
-    """Whether a weighted sum of the columns equals y."""
-    rest = y - X @ np.linalg.lstsq(X, y)[0]
-    return bool(np.abs(rest).max() < (ROUNDED if fractions else 1e-6 * max(1.0, float(np.abs(y).max()))))
+def _weights(X: Array, y: Array, fractions: bool) -> Array | None:
+    """The weights of the columns with which their sum equals y; None if there are none."""
+    weights: Array = np.linalg.lstsq(X, y)[0]
+    most = ROUNDED if fractions else 1e-6 * max(1.0, float(np.abs(y).max()))
+    return weights if np.abs(y - X @ weights).max() < most else None
 
 
 _DATE = re.compile(r"\s*(\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([T ].*)?|\d{1,2}:\d\d(:\d\d.*)?)\s*")

@@ -21,6 +21,7 @@ _REPEATED = (
 )
 _FEW_ANSWERS = 11  # different answers; longer scales may have gaps of a few steps
 USUAL_CODES = frozenset([-1.0, *(float(sign * code) for code in _REPEATED for sign in (1, -1))])
+_LOWEST_CODE = min(code for code in USUAL_CODES if code > 0)
 
 
 def codes_apart(values: np.ndarray) -> list[float]:
@@ -28,6 +29,9 @@ def codes_apart(values: np.ndarray) -> list[float]:
 
     Far is more than one step, or, on a long scale, a quarter of the range.
     """
+    low, high = np.fmin.reduce(values, initial=np.nan), np.fmax.reduce(values, initial=np.nan)
+    if not (low < 0 or high >= _LOWEST_CODE):
+        return []
     present = np.unique(values[np.isfinite(values)])
     if not USUAL_CODES.intersection(present.tolist()):
         return []

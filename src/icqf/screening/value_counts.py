@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +36,7 @@ class ValueCounts:
         values, numbers = np.unique(known, return_counts=True)
         return cls(values, numbers.astype(float))
 
-    @property
+    @cached_property
     def n(self) -> float:
         """Number of answers."""
         return float(self.counts.sum())
@@ -47,7 +48,10 @@ class ValueCounts:
 
     def without(self, values: Iterable[float]) -> ValueCounts:
         """Return the same without some values."""
-        keep = ~np.isin(self.values, list(values))
+        values = list(values)
+        if not values:
+            return self
+        keep = ~np.isin(self.values, values)
         return ValueCounts(self.values[keep], self.counts[keep])
 
     def count(self, value: float) -> float:

@@ -8,8 +8,9 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -215,7 +216,7 @@ def parse(data: bytes, options: Mapping[str, Any]) -> pd.DataFrame:
 
 def find_delimiter(sample: str, source: str = "") -> str:
     """Return the delimiter that splits the first rows most evenly, and then into the most columns."""
-    lines = _skip_blank(sample)[:60]
+    lines = list(islice(_skip_blank(sample), 60))
     if len(lines) > 1 and not sample.endswith("\n"):
         lines = lines[:-1]
     best, best_score = "", (0.0, False, 0)
@@ -358,8 +359,8 @@ def _first_ragged(text: str, delimiter: str, width: int) -> tuple[int, int, int]
     return None
 
 
-def _skip_blank(sample: str) -> list[str]:
-    return [line for line in io.StringIO(sample, newline="") if line.strip()]
+def _skip_blank(sample: str) -> Iterator[str]:
+    return (line for line in io.StringIO(sample, newline="") if line.strip())
 
 
 def _decimal_comma(sample: str) -> bool:
@@ -386,15 +387,16 @@ def is_even(data: bytes, delimiter: str, width: int) -> bool:
     if width < 2 or b'"' in data or b"\n" not in data or lone_returns(data):
         return False
     cells = np.frombuffer(data, dtype=np.uint8)
-    n_cuts = n_breaks = 0
+    seen = 0
     for start in range(0, len(cells), _BYTES_AT_A_TIME):
         part = cells[start : start + _BYTES_AT_A_TIME]
-        cuts, breaks = np.flatnonzero(part == ord(delimiter)), np.flatnonzero(part == ord("\n"))
-        before = n_cuts + np.searchsorted(cuts, breaks)
-        if not np.array_equal(before, (width - 1) * np.arange(n_breaks + 1, n_breaks + len(breaks) + 1)):
+        breaks = part == ord("\n")
+        ends = breaks[np.flatnonzero((part == ord(delimiter)) | breaks)]  # of cells: whether of lines, too
+        last = ends[(-seen - 1) % width :: width]
+        if not last.all() or np.count_nonzero(ends) != len(last):
             return False
-        n_cuts, n_breaks = n_cuts + len(cuts), n_breaks + len(breaks)
-    return n_cuts == (width - 1) * (n_breaks + (not data.endswith(b"\n")))
+        seen += len(ends)
+    return (seen + (not data.endswith(b"\n"))) % width == 0
 
 
 def lone_returns(data: bytes) -> bool:
