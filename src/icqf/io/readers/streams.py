@@ -687,7 +687,7 @@ def parts_of_file(source: Any, confounds: Sequence[str] = ()) -> AnswersInParts:
 
 def hashed_ids(index: pd.Index) -> np.ndarray:
     """An eight-byte hash of each id, to recognise it in another batch."""
-    return pd.util.hash_array(index.to_numpy(dtype=object))
+    return pd.util.hash_array(index.to_numpy(dtype=object), categorize=False)
 
 
 def repeated_id(stream: Stream, ids: Sequence[np.ndarray], name: str) -> InputError | None:
@@ -704,7 +704,7 @@ def repeated_id(stream: Stream, ids: Sequence[np.ndarray], name: str) -> InputEr
     again = 0
     for batch in stream.batches([name]):
         texts = np.array(id_texts(batch.frame[name]), dtype=object)
-        for place in np.flatnonzero(np.isin(pd.util.hash_array(texts), suspects)):
+        for place in np.flatnonzero(np.isin(hashed_ids(pd.Index(texts)), suspects)):
             text, where = texts[place], f"{batch.source}, row {batch.rows[place]}"
             if text in seen:
                 again += 1
