@@ -119,7 +119,7 @@ def _complete_rows(columns: Sequence[Array]) -> tuple[Array, NDArray[np.intp]]:
 
 def _weights(X: Array, y: Array, fractions: bool) -> Array | None:
     """The weights of the columns with which their sum equals y; None if there are none."""
-    weights: Array = np.linalg.lstsq(X, y)[0]
+    weights = np.asarray(np.linalg.lstsq(X, y)[0], dtype=np.float64)
     most = ROUNDED if fractions else 1e-6 * max(1.0, float(np.abs(y).max()))
     return weights if np.abs(y - X @ weights).max() < most else None
 
