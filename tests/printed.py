@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from icqf.cli.program import cli
 from icqf.datasets import demo_paths
+from plans import write_decisions
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -92,6 +93,7 @@ def write_stand_ins(folder):
         part[["child_id", "age", "sex"]].to_csv(folder / place / "participants.csv", index=False)
         for scale, own in codebook.groupby("subscale"):
             part[["child_id", *own["name"]]].to_csv(folder / place / f"{SCALES[scale]}.csv", index=False)
+    write_decisions(folder / "decisions.toml", ['n_factors = "3"'])
     _write_redcap(folder, few, codebook)
     _write_big_five(folder)
     _write_spss(folder / "answers.sav", few)

@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 
 from icqf.cli.program import COMMANDS
+from plans import write_decisions
 from printed import execute, study
 
 ELSEWHERE = {
@@ -200,6 +201,18 @@ def plan(place):
     assert re.search(r"\d+ participants", place.run("plan results/model.icqf --out planned"))
 
 
+def preregister(place):
+    place.run("codebook answers.csv --out of-plan.csv")
+    write_decisions(place.folder / "decisions.toml")
+    place.run("preregister --codebook of-plan.csv --decisions decisions.toml")
+    page = (place.folder / "preregistration.md").read_text(encoding="utf-8")
+    assert f"{len(place.items)} items, as in the table." in page
+    planned = place.run("fit answers.csv --plan preregistration.toml --no-figures --out planned")
+    assert "No deviations from the preregistered plan" in planned
+    page = (place.folder / "planned" / "report.md").read_text(encoding="utf-8")
+    assert "No deviations from the preregistered plan." in page
+
+
 def batch(place):
     place.run("batch study --out battery")
     assert len(place.read("battery/summary.csv")) == len(list((place.folder / "study").iterdir()))
@@ -244,7 +257,7 @@ CASES = {
     for each in (app, check, codebook, fit, select, report, plot, score, norms, person, show, compare)
 } | {
     each.__name__: each
-    for each in (longitudinal, shortform, invariance, plan, batch, meta, stability, diagnosis)
+    for each in (longitudinal, shortform, invariance, plan, preregister, batch, meta, stability, diagnosis)
 }
 
 

@@ -12,7 +12,7 @@ import click
 from icqf.data.settings import PARAMETERS, Flag, Number, OneOf, Option, Settings, number_in, options_in
 from icqf.errors import InputError
 from icqf.registry import Registry
-from icqf.workflow.options import StudyOptions, read_config
+from icqf.workflow.options import StudyOptions, no_plan_here, read_config
 
 RAW = "icqf.arguments"
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -101,6 +101,7 @@ _GROUPS = {
     "format": ("format",),
     "report": ("report", "figures", "names", "bootstrap", "with_participants"),
     "rules": ("all_rules",),
+    "plan": ("plan", "deviation"),
     "meta": ("n_meta", "meta_beta"),
     "visits": ("age", "bins", "binning", "within_bin", "smoothness", "weigh_nonresponse", "permutations"),
 }
@@ -177,6 +178,8 @@ def options_of(ctx: click.Context, kind: type[Kind]) -> Kind:
         if is_typed(ctx, name) and value not in (None, ()):
             number = isinstance(_limits(name, declared), Number)
             values[name] = _numbers(value) if number else value
+    if values.get("plan") and "plan" not in ctx.params:
+        raise no_plan_here("" if config is None else config.name)
     try:
         return kind.of(values)
     except InputError as error:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from icqf.models.icqf import ICQF
     from icqf.models.meta import MetaICQF
     from icqf.resampling.hidden import HiddenFit
+    from icqf.workflow.deviations import Compared
 
 LEAST_LOADING = 0.05
 LEAST_META = 0.1
@@ -124,6 +125,18 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
             if shares[key] > LEAST_LOADING:
                 line = f"  {shares[key]:4.0%} of the range  {key[0]} {key[1]}  {about.get(key, '')}"
                 lines.append(line.rstrip() if len(line) <= width else line[: width - 1] + "…")
+    return "\n".join(lines)
+
+
+def plan_text(found: Compared) -> str:
+    """Return the deviations from a preregistered plan, and what was found of what was expected."""
+    n = found.number
+    title = found.plan.decisions.get("title", found.plan.source)
+    lines = [f"{counted(n, 'deviation') if n else 'No deviations'} from the preregistered plan ({title})."]
+    lines += [f"  {each.sentence}" for each in found.deviations] + [f"  {text}" for text in found.declared]
+    for expected, what, agrees in found.found:
+        how = {True: "As expected", False: "Not as expected", None: "Not shown"}[agrees]
+        lines.append(f"{how}: {expected} Found: {what}.")
     return "\n".join(lines)
 
 

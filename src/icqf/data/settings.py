@@ -440,10 +440,13 @@ def file(default: Any, help: str, **more: Any) -> Any:
     return option(default, help, take=path_of, file=True, **more)
 
 
-def like(kind: type[Settings], name: str, **changes: Any) -> Any:
-    """Declare an option as another record does, with `changes`."""
+def like(kind: type[Settings], name: str, *, default: Any = None, **changes: Any) -> Any:
+    """Declare an option as another record does, with `changes`; None keeps its default."""
     (known,) = (each for each in fields(kind) if each.name == name)
-    return field(default=known.default, metadata={"option": replace(options_in(kind)[name], **changes)})
+    return field(
+        default=known.default if default is None else default,
+        metadata={"option": replace(options_in(kind)[name], **changes)},
+    )
 
 
 def options_in(kind: type[Settings]) -> dict[str, Option]:

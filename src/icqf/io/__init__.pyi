@@ -4,6 +4,8 @@ from .codebook import format_codebook as format_codebook
 from .codebook import read_codebook as read_codebook
 from .codebook import suggest_codebook as suggest_codebook
 from .codebook import write_codebook as write_codebook
+from .preregistration import Preregistration as Preregistration
+from .preregistration import read_preregistration as read_preregistration
 from .readers.files import read_table as read_table
 from .readers.questionnaires import read_questionnaire as read_questionnaire
 from .readers.streams import open_stream as open_stream

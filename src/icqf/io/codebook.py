@@ -144,15 +144,16 @@ def format_codebook(
     q1,,0,2,,,9,
     """
     remarks = remarks or {}
-    rows = [{**_entry(item), "remark": remarks.get(item.name, "")} for item in items]
+    items = list(items)
     columns = [column for column in COLUMNS if remarks or column != "remark"]
     if format == "toml":
-        return tomli_w.dumps({"item": [_toml_entry(row) for row in rows]})
+        return tomli_w.dumps({"item": [entry_of(item, remarks.get(item.name, "")) for item in items]})
     if format != "csv":
         raise InputError(f"A codebook is written as csv or toml, not as {format!r}.")
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
+    rows = ({**_entry(item), "remark": remarks.get(item.name, "")} for item in items)
     writer.writerows([harmless(row[column]) for column in columns] for row in rows)
     return text.getvalue()
 
@@ -247,7 +248,9 @@ def _entry(item: Item) -> dict[str, str]:
     }
 
 
-def _toml_entry(row: Mapping[str, str]) -> dict[str, Any]:
+def entry_of(item: Item, remark: str = "") -> dict[str, Any]:
+    """Return an item as an entry of a TOML codebook, without what it does not declare."""
+    row = {**_entry(item), "remark": remark}
     numbers = {end: float(row[end]) for end in ("min", "max") if row[end]}
     whole = {end: int(value) for end, value in numbers.items() if value.is_integer()}
     return {key: text for key, text in row.items() if text} | numbers | whole

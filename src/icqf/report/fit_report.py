@@ -32,7 +32,7 @@ _MAY_BE_ABSENT = {
     *("comparison", "psychometrics", "participants", "stability", "replication", "parallel", "n_components"),
     *("low", "high", "n", "share", "mean", "sd", "n_groups", "n_splits", "share_structural", "fit_hidden"),
     *("fit_comparison", "r_squared", "r_squared_here", "r_squared_hidden", "negative", "small", "small_here"),
-    *("fa_loading", "fa_communality", "missing", "general"),
+    *("fa_loading", "fa_communality", "missing", "general", "preregistration", "agrees"),
 }
 _HOLD_NUMBERS = {
     *("analysed", "sample", "items", "count", "models", "splits", "scores", "fit", "comparison", "methods"),
@@ -46,6 +46,7 @@ def report_of(
     names: Sequence[str] | Mapping[str, str] | None = None,
     title: str | None = None,
     with_participants: bool = False,
+    preregistration: Mapping[str, Any] | None = None,
 ) -> Report:
     """Put an analysis into the words and tables of a report; nothing is computed here.
 
@@ -59,6 +60,8 @@ def report_of(
         Title of the report; the file's name by default.
     with_participants : bool
         Whether each participant's scores are part of the report.
+    preregistration : mapping, optional
+        How the fit compares with its preregistered plan.
 
     Examples
     --------
@@ -93,6 +96,7 @@ def report_of(
         missing=missing_values(analysis),
         general=general_values(analysis),
         participants=participant_values(questionnaire, analysis.scores) if with_participants else None,
+        preregistration=None if preregistration is None else frozen(preregistration),
     )
     return with_words(report)
 

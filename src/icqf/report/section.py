@@ -57,10 +57,10 @@ def report_section(
 
 
 _OWN = {
-    "factors": "factors", "count": "number_of_factors", "loadings": "factors", "confounds": "factors",
-    "scores": "scores", "general": "general", "psychometrics": "psychometrics", "fit": "fit",
-    "comparison": "comparison", "analysed": "sample", "sample": "sample", "missing": "missing",
-    "methods": "methods", "participants": "sample",
+    "preregistration": "preregistration", "factors": "factors", "count": "number_of_factors",
+    "loadings": "factors", "confounds": "factors", "scores": "scores", "general": "general",
+    "psychometrics": "psychometrics", "fit": "fit", "comparison": "comparison", "analysed": "sample",
+    "sample": "sample", "missing": "missing", "methods": "methods", "participants": "sample",
 }  # fmt: skip
 
 # Our sections in order; other packages add theirs with an entry point of this group.

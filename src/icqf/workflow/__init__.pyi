@@ -18,12 +18,14 @@ from .options import LongitudinalOptions as LongitudinalOptions
 from .options import NormsOptions as NormsOptions
 from .options import PersonOptions as PersonOptions
 from .options import PlanOptions as PlanOptions
+from .options import PreregistrationOptions as PreregistrationOptions
 from .options import ScoreColumns as ScoreColumns
 from .options import ScoreOptions as ScoreOptions
 from .options import StudyOptions as StudyOptions
 from .person import write_people as write_people
 from .plot import plot_results as plot_results
 from .pool import pool_models as pool_models
+from .preregistration import preregister as preregister
 from .read import read_study as read_study
 from .results import write_results as write_results
 from .score import score_file as score_file

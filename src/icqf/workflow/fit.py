@@ -25,6 +25,7 @@ from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import spread_over
 from icqf.engines.progress import Stages
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
+from icqf.io.preregistration import Preregistration, read_preregistration
 from icqf.io.provenance import fingerprints_of, versions
 from icqf.io.study_files import StudyFiles
 from icqf.models.consensus import consensus, replication_probability
@@ -36,6 +37,7 @@ from icqf.models.statement import StatedProblem
 from icqf.report import Analysis, analyse
 from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
+from icqf.workflow.deviations import Compared, compared
 from icqf.workflow.naming import suggestions
 from icqf.workflow.options import StudyOptions, as_options
 from icqf.workflow.read import jobs_for, read_study
@@ -74,6 +76,8 @@ class StudyFit:
         The answers as a problem for the engine.
     stages : Stages
         Tells a callback what is being done.
+    plan : Preregistration or None
+        The preregistered plan that the fit follows.
 
     Examples
     --------
@@ -98,6 +102,15 @@ class StudyFit:
     hidden: HiddenFit | None = None
     stated: StatedProblem | None = None
     stages: Stages = field(default_factory=Stages)
+    plan: Preregistration | None = None
+
+    @cached_property
+    def compared(self) -> Compared | None:
+        """The fit compared with its preregistered plan."""
+        if self.plan is None:
+            return None
+        tried = self.search is not None and self.search.errors_["n_components"].nunique() > 1
+        return compared(self.plan, self.options, self.study, self.model, chosen=tried)
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -151,6 +164,7 @@ def fit_study(
     started, clock = datetime.now(UTC), time.perf_counter()
     options = as_options(options, more, StudyOptions)
     _refuse_names(options)
+    plan = None if options.plan is None else read_preregistration(options.plan)
     study = read_study(options) if study is None else study
     jobs: int | None = jobs_for(options, study.questionnaire)
     shape = study.questionnaire.answers.shape
@@ -203,7 +217,8 @@ def fit_study(
         rules = rules_of_study(study, search=search, seed=options.seed, callback=stages)
     seconds, messages = time.perf_counter() - clock, user_warnings(caught)
     return StudyFit(
-        *(options, study, model, scores, search, messages, started, seconds, rules, hidden, stated, stages)
+        *(options, study, model, scores, search, messages, started, seconds, rules, hidden, stated, stages),
+        plan=plan,
     )
 
 
@@ -350,6 +365,7 @@ def provenance_of(fit: StudyFit, *, outputs: list[str]) -> dict[str, Any]:
     model, search = fit.model, fit.search
     return {
         **run_provenance(fit.options, fit.started, fit.seconds, fit.study.files),
+        **({} if fit.compared is None else {"preregistration": fit.compared.to_dict()}),
         "rows": _rows(fit) if fit.study.everyone is None else _rows_of_everyone(fit),
         "items": fit.study.questionnaire.n_items,
         "analysed": fit.study.overview.to_dict(),

@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from icqf.data.settings import (
     ADAPTIVE_WIDTH,
@@ -34,6 +34,7 @@ from icqf.data.settings import (
     options_in,
     parameter_error,
     parts_of,
+    path_of,
     penalties,
     ranges_of,
     texts,
@@ -199,6 +200,35 @@ missing_codes, reverse, visit
         kind=Flag(),
         label="Participants in the report",
     )
+
+    plan: Path | None = file(
+        None, "Plan that icqf preregister froze: its options and codebook are used, deviations are reported."
+    )
+    deviation: tuple[str, ...] = option(
+        (),
+        "Deviations from the plan in words; 'confounds: sex was not recorded' gives the reason of a listed "
+        "one.",
+        take=texts,
+        metavar="TEXT",
+        whole=True,
+    )
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> Self:
+        """Make the options from plain values, after those of a preregistered plan."""
+        if values.get("plan"):
+            if cls is not StudyOptions:
+                raise no_plan_here(where)
+            values = _after_the_plan(values, folder or Path())
+        elif values.get("deviation"):
+            remedy = Advice("Name the plan with {plan}.")
+            raise parameter_error("deviation", " is for a fit with a preregistered plan.", remedy=remedy)
+        return super().of(values, folder=folder, where=where)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every file that is read, including a BIDS sidecar and a preregistered plan."""
+        return (*super().paths, *(() if self.plan is None else (self.plan,)))
 
     @property
     def searches(self) -> bool:
@@ -763,6 +793,76 @@ class PoolOptions(Settings):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PreregistrationOptions(StudyOptions):
+    """The options of ``icqf preregister``: those of ``icqf fit`` that are planned, without answers.
+
+    Examples
+    --------
+    >>> from icqf.workflow import PreregistrationOptions
+    >>> options = PreregistrationOptions.of({"codebook": "items.csv", "n_components": 5, "beta": 0.1})
+    >>> options.planned["n_components"], options.planned["intercept"], options.planned["groups"]
+    ([5], True, '')
+    """
+
+    answers: Path = file(Path("-"), "Not read: a plan is made before the answers are seen.")
+    codebook: Path | None = like(
+        StudyFiles, "codebook", default=MISSING, missing="No codebook is given: a plan names its items."
+    )
+    decisions: Path | None = file(None, "TOML file with the answers to the questions that --template writes.")
+
+    @property
+    def planned(self) -> dict[str, Any]:
+        """The planned options as plain values; an empty text or list for none."""
+        given, own = self.to_dict(), vars(self)
+        return {name: given.get(name, "" if own[name] is None else []) for name in planned_names()}
+
+
+# Files and how they are laid out, how work is done, and how it is shown: no decisions about the analysis.
+_NOT_PLANNED = frozenset(
+    {
+        *("answers", "codebook", "dictionary", "participants", "id", "header_row", "sheet", "long"),
+        *("jobs", "engine", "scheduler", "format", "report", "figures", "with_participants", "names"),
+        *("n_meta", "meta_beta", "plan", "deviation"),
+    }
+)
+
+
+def planned_names() -> list[str]:
+    """The options of a fit that a preregistered plan contains."""
+    return [name for name in options_in(StudyOptions) if name not in _NOT_PLANNED]
+
+
+def no_plan_here(where: str = "") -> InputError:
+    """Return the error for a preregistered plan given to a command other than ``icqf fit``."""
+    error = parameter_error("plan", " is for icqf fit and has no effect here; leave it out.")
+    return error.at(where) if where else error
+
+
+def _after_the_plan(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return the options of a plan, with the given ones in their place; an empty text or list means none."""
+    from icqf.io.preregistration import read_preregistration
+
+    plan = read_preregistration(folder / path_of(values["plan"]))
+    unknown = [name for name in plan.options if name not in planned_names()]
+    if unknown:
+        raise InputError(
+            f"{plan.source}: the plan sets {unknown[0]!r}, which this version of icqf does not know.",
+            code="newer-plan",
+            remedy=f"Install icqf {plan.version}, with which the plan was made.",
+        )
+    try:
+        StudyOptions.of({"answers": "-"} | {name: v for name, v in plan.options.items() if _is_set(v)})
+    except InputError as error:
+        raise error.at(plan.source) from None
+    merged = {**plan.options, **values}
+    return {name: value for name, value in merged.items() if name not in plan.options or _is_set(value)}
+
+
+def _is_set(value: Any) -> bool:
+    return value not in ("", [], (), {}, [""], ("",))
+
+
 Options = TypeVar("Options", bound=StudyOptions)
 
 
@@ -773,6 +873,8 @@ def as_options(
     if isinstance(given, kind) and not more:
         return given
     known = given.to_dict() if isinstance(given, StudyFiles) else {"answers": Path(given)}
+    if isinstance(given, StudyOptions) and given.plan is not None:
+        known = dict.fromkeys(planned_names(), "") | known
     return kind.of({**known, **{name: value for name, value in more.items() if value is not None}})
 
 
@@ -790,6 +892,12 @@ def read_config(path: str | os.PathLike[str], kind: type[Settings] = StudyOption
         raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
     except RecursionError:
         raise InputError(f"{path.name}: this is not valid TOML (nested too deeply).") from None
+    if "preregistration" in values and "sha256" in values:
+        raise InputError(
+            f"{path.name}: this is a preregistered plan, not a file of options.",
+            code="plan-as-config",
+            remedy=Advice("Give it to icqf fit with {plan}."),
+        )
     known = options_in(kind)
     for name, value in values.items():
         if name in known and known[name].file:

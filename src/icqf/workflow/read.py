@@ -20,6 +20,7 @@ from icqf.engines.parallel import processes_for
 from icqf.errors import Advice, InputError, counted, has_note, listed
 from icqf.io.codebook import items_and_instruments, read_instruments
 from icqf.io.formats import ARROW, PARQUET, READERS, TEXT
+from icqf.io.preregistration import read_preregistration
 from icqf.io.readers.questionnaires import NO_IDS, StudyTable, read_answers, read_files
 from icqf.io.readers.streams import Batch, Stream, hashed_ids, open_stream, repeated_id
 from icqf.io.readers.table import Table, require_column
@@ -65,9 +66,15 @@ def study_from(
     """Read a study's files, except for a table and codebook entries already read."""
     stream = stream_of(options) if table is None else None
     sample = None if stream is None else sample_of(stream, seed=options.seed)
+    planned = entries is None and options.plan is not None and options.codebook is None
+    if planned:
+        entries = read_preregistration(options.plan or "").items
     read = read_files(
         options, table=table if sample is None else sample.table, entries=entries, beside=labels
     )
+    if planned and entries is not None:  # a planned item that is not in the file is a deviation
+        there = tuple(item for item in entries if item.name in read.table.frame.columns)
+        read = replace(read, entries=there)
     for name in labels:
         require_column(read.table, name, "a label")
     both = tuple(dict.fromkeys([*options.confounds, *labels]))

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from icqf.io.write import write_table
-from icqf.report import report_of
+from icqf.report import Document, Section, report_of
+from icqf.report.sections.preregistration import preregistration_blocks
+from icqf.report.words import frozen
 from icqf.workflow.fit import StudyFit, provenance_of
 from icqf.workflow.naming import write_named
 from icqf.workflow.options import ScoreColumns
@@ -15,6 +19,8 @@ from icqf.workflow.read import jobs_for
 from icqf.workflow.results_folder import DECIMALS, write_folder
 from icqf.workflow.score import write_scores
 from icqf.workflow.select import write_rules
+
+PLAN = "preregistration.toml"
 
 
 def write_results(
@@ -85,8 +91,16 @@ def _rules(fit: StudyFit, place: Path, folder: Path) -> None:
 
 
 def _config(fit: StudyFit, place: Path, folder: Path) -> None:
-    head = "# Repeat this run with: icqf fit --config config.toml --out NEW_FOLDER\n"
-    (place / "config.toml").write_text(head + fit.options.to_toml(folder=folder), encoding="utf-8")
+    head, options = "# Repeat this run with: icqf fit --config config.toml --out NEW_FOLDER\n", fit.options
+    if fit.plan is not None and fit.compared is not None:
+        options = replace(options, plan=folder / PLAN)
+        dropped = [name for name in fit.plan.options if name not in options.to_dict()]
+        head += "".join(f'{name} = ""\n' for name in dropped if fit.plan.options[name] not in ("", []))
+        (place / PLAN).write_text(fit.plan.text, encoding="utf-8", newline="\n")
+        values = frozen(fit.compared.to_dict())
+        page = Document("Deviations from the plan", [], [Section("The plan", preregistration_blocks(values))])
+        (place / "deviations.md").write_text(page.as_markdown(), encoding="utf-8")
+    (place / "config.toml").write_text(head + options.to_toml(folder=folder), encoding="utf-8")
 
 
 def _named(fit: StudyFit, place: Path, folder: Path) -> None:
@@ -94,7 +108,9 @@ def _named(fit: StudyFit, place: Path, folder: Path) -> None:
     fit.stages.begin("Writing the report, tables and figures" if options.report else "Writing the tables")
     report = None
     if analysis is not None:
-        report = report_of(analysis, with_participants=options.with_participants)
+        followed = None if fit.compared is None else fit.compared.to_dict()
+        how: dict[str, Any] = {"with_participants": options.with_participants, "preregistration": followed}
+        report = report_of(analysis, **how)
     jobs = jobs_for(options, fit.study.questionnaire)
     write_named(place, fit.model, report, format=options.format, figures=options.figures, n_jobs=jobs)
 

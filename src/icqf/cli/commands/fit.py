@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from icqf.cli.job import announce, job, job_options, only_show, say
 from icqf.cli.parsing import ManyCommand, options_of, settings
 from icqf.cli.terminal import echo
-from icqf.cli.text import choice_text, model_text, no_structure, rules_text
+from icqf.cli.text import choice_text, model_text, no_structure, plan_text, rules_text
 from icqf.workflow.options import StudyOptions
+
+if TYPE_CHECKING:
+    from icqf.data.study import Study
 
 NEEDED = "icqf.models.search"  # what other processes import while this one imports the rest
 
@@ -25,10 +28,12 @@ NEEDED = "icqf.models.search"  # what other processes import while this one impo
 Examples:
   icqf fit answers.csv --codebook items.csv --id record_id --confounds age sex --out results
   icqf fit answers.sav --n-components 8 --beta 0.5 --out results
-  icqf fit --config results/config.toml --out again""",
+  icqf fit --config results/config.toml --out again
+  icqf fit answers.csv --plan preregistration.toml --out results""",
 )
 @settings(
-    StudyOptions, "columns", "candidates", "paper", "model", "engine", "average", "format", "report", "rules"
+    StudyOptions,
+    *("columns", "candidates", "paper", "model", "engine", "average", "format", "report", "rules", "plan"),
 )
 @job_options("results")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
@@ -45,15 +50,18 @@ def command(
     from icqf.workflow.results_folder import refuse_results
 
     options = options_of(ctx, StudyOptions)
-    if dry_run:
-        only_show(read_study(options))
-        return
     study = read_study(options)
+    deviations = () if options.plan is None else planned_otherwise(options, study)
+    if dry_run:
+        say(deviations)
+        only_show(study)
+        return
     files = (*options.paths, ctx.params["config"])
     refuse_results(*(out, "fit", study.questionnaire), format=options.format, force=force, inputs=files)
     with job(ctx, out, journal=options.searches) as meter:
         with workers(jobs_for(options, study.questionnaire), NEEDED):
             announce(study, quiet=quiet, meter=meter)
+            say(deviations, quiet=quiet)
             from icqf.workflow.fit import fit_study
             from icqf.workflow.results import write_results
         fit = fit_study(options, study=study, checkpoint=meter.journal, callback=meter)
@@ -61,6 +69,8 @@ def command(
     if quiet:
         return
     chosen = fit.search is not None and fit.search.errors_["n_components"].nunique() > 1
+    if fit.compared is not None:
+        echo(plan_text(fit.compared) + "\n")
     warning = no_structure(fit.hidden, model=fit.model, n_set=None if chosen else len(fit.model.components_))
     if warning:
         echo(warning + "\n")
@@ -71,3 +81,13 @@ def command(
         echo(rules_text(fit.rules) + "\n")
     echo(model_text(fit.model, study.items, top=top, hidden=fit.hidden))
     echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")
+
+
+def planned_otherwise(options: StudyOptions, study: Study) -> list[str]:
+    """Return the deviations from the plan that are known before the fit."""
+    from icqf.io.preregistration import read_preregistration
+    from icqf.workflow.deviations import compared
+
+    found = compared(read_preregistration(options.plan or ""), options, study)
+    sentences = [f"Deviation from the plan: {each.sentence}" for each in found.deviations]
+    return sentences or ["So far there are no deviations from the plan."]
