@@ -94,7 +94,8 @@ def test_doubled_answers_are_named_and_a_choice_is_offered(save):
 
 
 def test_items_that_are_numbered_get_names(save):
-    numbered = long(wide()).replace({"item": {name: j for j, name in enumerate(ITEMS, 1)}})
+    frame = long(wide())
+    numbered = frame.assign(item=frame["item"].map({name: j for j, name in enumerate(ITEMS, 1)}))
     assert list(read_questionnaire(save(numbered)).answers.columns) == ["item1", "item2", "item3", "item4"]
 
 

@@ -301,7 +301,7 @@ def percentile_curves(
             )
         ends = mine[columns].iloc[-1]
         apart = ends.diff().abs().gt(0.03 * np.ptp(table[columns].to_numpy())).cumsum()
-        for _, same in ends.groupby(apart):  # curves that end in one place have one label
+        for _, same in ends.groupby(apart.to_numpy()):  # curves that end in one place have one label
             ax.annotate(
                 ", ".join(column[1:] for column in same.index),
                 (mine[across].iloc[-1], same.mean()),

@@ -704,7 +704,7 @@ def repeated_id(stream: Stream, ids: Sequence[np.ndarray], name: str) -> InputEr
     again = 0
     for batch in stream.batches([name]):
         texts = np.array(id_texts(batch.frame[name]), dtype=object)
-        for place in np.flatnonzero(np.isin(hashed_ids(pd.Index(texts)), suspects)):
+        for place in np.flatnonzero(np.isin(hashed_ids(pd.Index(texts)), suspects, kind="sort")):
             text, where = texts[place], f"{batch.source}, row {batch.rows[place]}"
             if text in seen:
                 again += 1
