@@ -31,7 +31,7 @@ def test_the_message_lists_the_visits_and_the_option(run, study, tmp_path):
     said = (
         "study.csv: the id '001' in column 'record_id' appears in rows 2 and 82, and 149 more rows repeat an "
         "id. The column 'wave' holds 1 (80 rows), 2 (80 rows) and 3 (70 rows), and distinguishes visits. "
-        "Keep one of them, for example with --visit wave=1."
+        "Keep one of them, for example with --visit wave=1, or study them together with `icqf longitudinal`."
     )
     for command in ("fit", "stability"):
         result = run(command, study, "--codebook", tmp_path / "items.csv", "--out", tmp_path / "out")
@@ -89,7 +89,7 @@ def test_visits_in_words_and_labels(run, tmp_path):
     frame.to_csv(tmp_path / "study.csv", index=False)
     result = run("check", tmp_path / "study.csv", "--missing-codes", "9")
     assert "holds Pre test (80 rows) and post, late (80 rows)" in result.stdout
-    assert "--visit 'time=Pre test'." in result.stdout
+    assert "--visit 'time=Pre test', or" in result.stdout
     for visit in ("time=Pre test", "time=pre TEST", "time=post, late"):
         result = run("check", tmp_path / "study.csv", "--missing-codes", "9", "--visit", visit)
         assert result.exit_code == 0, result.stdout

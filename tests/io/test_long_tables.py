@@ -107,6 +107,66 @@ def test_labels_of_the_answers_are_those_of_every_item(tmp_path):
     assert [(item.min, item.max, item.missing_codes) for item in read.items] == [(0, 3, (9,))] * 4
 
 
+def irw(n=30, low=0, high=3):
+    """A table of the Item Response Warehouse."""
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.integers(low, high + 1, (n, 4)), columns=ITEMS).assign(id=np.arange(1, n + 1))
+    return wide.melt("id", ITEMS, var_name="item", value_name="resp")
+
+
+def test_item_response_warehouse(save):
+    table = irw().assign(rt=np.linspace(0.5, 9, 120), date=1.2e9 + np.arange(120))
+    table["cov_age"], table["cov_sex"] = table["id"] % 7 + 20, np.where(table["id"] % 2, "m", "f")
+    table["itemcov_words"] = table["item"].str.len()
+    table["resp"] = table["resp"].astype(object).where(table.index != 5, "NA")
+    read = read_questionnaire(save(table), confounds=["cov_age"])
+    assert list(read.answers.columns) == ITEMS and np.isnan(read.answers.loc["6", "mood"])
+    notes = " ".join(read.notes)
+    assert "can be confounds: 'cov_age', 'cov_sex'." in notes and "describe items: 'itemcov_words'" in notes
+    assert "differ between answers of one participant: 'rt', 'date'" in notes
+    assert read.confounds["cov_age"].iloc[0] == 21
+
+
+def test_raters_and_repeated_answers_are_told_apart(save):
+    both = pd.concat([irw().assign(rater="parent"), irw(low=1).assign(rater="teacher")])
+    path = save(both)
+    with pytest.raises(InputError, match=r"'rater' holds parent .* and teacher .* distinguishes raters"):
+        read_questionnaire(path)
+    teacher = read_questionnaire(path, visit="rater=teacher")
+    assert len(teacher.answers) == 30 and teacher.answers.to_numpy().min() == 1
+    with pytest.raises(InputError, match="28 participants have different answers to one item: '3' answered"):
+        read_questionnaire(save(both.drop(columns="rater")))
+
+
+def crossed(n=400):
+    """Students who rate some of many lecturers, under names that say nothing."""
+    rng = np.random.default_rng(0)
+    pairs = [(s, d) for s in range(n // 8) for d in rng.choice(40, 8, replace=False)]
+    table = pd.DataFrame(pairs, columns=["s", "d"])
+    return table.assign(year=table["s"] % 4, y=rng.integers(1, 6, n), service=rng.integers(0, 2, n))
+
+
+def test_answers_under_names_that_say_nothing(save):
+    path = save(crossed())
+    with pytest.raises(InputError, match=r"'s' has 50 values and 'd' 40.* id='s' long=\['d', 'y'\]"):
+        read_questionnaire(path)
+    read = read_questionnaire(path, id="s", long=("d", "y"))
+    assert read.answers.shape == (50, 40) and int(read.answers.notna().to_numpy().sum()) == 400
+    assert read_questionnaire(path, long="no", items=["y"]).answers.shape == (400, 1)
+
+
+def test_items_that_happen_not_to_repeat_together_are_items(save):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.integers(0, 101, (250, 4)), columns=["a", "b", "c", "d"]).assign(e=1)
+    table["e"] = rng.integers(0, 5, 250)
+    assert read_questionnaire(save(table), items=["a", "b"]).answers.shape == (250, 2)
+
+
+def test_few_of_many_items_answered(save):
+    kept = irw(n=200).sample(frac=0.2, random_state=0).sort_values("id")
+    assert read_questionnaire(save(kept)).answers.notna().to_numpy().sum() == len(kept)
+
+
 def test_a_table_of_items_as_columns_is_left_alone(save):
     frame = wide().assign(value=1, item=[f"x{j}" for j in range(12)])
     assert read_questionnaire(save(frame), items=ITEMS).answers.shape == (12, 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pandas as pd
 from icqf.data.settings import parameter_error
 from icqf.errors import Advice, InputError, and_more, counted, listed
 from icqf.io.readers.table import Table, names_of_ids, require_column
-from icqf.io.readers.visit_columns import CHOOSE, first_of, last_of, plain_name
+from icqf.io.readers.visit_columns import CHOOSE, MOST_VISITS, RATERS, first_of, last_of, plain_name
 from icqf.io.readers.visit_columns import NAMES as VISITS
 from icqf.screening.missing_codes import number
 
@@ -25,9 +26,14 @@ ANSWERS = (
     *("answer", "answers", "response", "responses", "resp", "answer_value", "response_value"),
     *("item_response", "value", "rating", "item_score", "item_value"),
 )
+_SURE = ("id", "item", "resp")  # the names of the Item Response Warehouse
 _FEWEST_ITEMS, _MOST_ITEMS = 2, 5000
 _FILLED = 0.3  # of participants by items
 _DOUBLED = 0.05  # of the rows
+# Of a table that may have one answer per row under other names: rows, columns, values of names, times each
+# occurs, pairs that would repeat by chance, and the share of these that do.
+_FEWEST_CROSSED, _MOST_CROSSED, _FEWEST_LEVELS, _REPEATED = 200, 10, 10, 3
+_FEWEST_AGAIN, _RARELY = 20, 0.1
 
 
 def widened(table: Table, wanted: Sequence[str], identity: str | None, doubled: str | None) -> Table:
@@ -50,7 +56,10 @@ def widened(table: Table, wanted: Sequence[str], identity: str | None, doubled: 
         item, answer = wanted
         return _wide(table, identity, item, answer, doubled)
     found = _recognised(table, identity)
-    return table if found is None else _wide(table, str(identity), *found, doubled)
+    if found is None:
+        _refuse_crossed(table, identity)
+        return table
+    return _wide(table, str(identity), *found, doubled)
 
 
 def _recognised(table: Table, identity: str | None) -> tuple[str, str] | None:
@@ -65,16 +74,85 @@ def _recognised(table: Table, identity: str | None) -> tuple[str, str] | None:
     n_rows, n_items = len(table.frame), table.frame[item].nunique()
     units = len(table.frame[keys].drop_duplicates())
     again = int(table.frame[[*keys, item]].duplicated().sum())
-    right = _FEWEST_ITEMS <= n_items <= _MOST_ITEMS and units < n_rows and again <= _DOUBLED * n_rows
-    return (item, answer) if right and n_rows - again >= _FILLED * units * n_items else None
+    if not (_FEWEST_ITEMS <= n_items <= _MOST_ITEMS and units < n_rows):
+        return None
+    sure = tuple(map(plain_name, (identity, item, answer))) == _SURE
+    usual = again <= _DOUBLED * n_rows and n_rows - again >= _FILLED * units * n_items
+    return (item, answer) if usual or sure else None
+
+
+def _refuse_crossed(table: Table, identity: str | None) -> None:
+    """Refuse a table whose rows seem to be one answer each, under names that do not say so.
+
+    Two of its few columns repeat their values again and again, and yet hardly a pair of them, far less often
+    than by chance: one names participants, the other one items.
+    """
+    frame, n = table.frame, len(table.frame)
+    if n < _FEWEST_CROSSED or frame.shape[1] > _MOST_CROSSED:
+        return
+    levels = {str(name): int(frame[name].nunique()) for name in frame.columns}
+    keys = [
+        name
+        for name in levels
+        if _FEWEST_LEVELS <= levels[name] <= n / _REPEATED and _like_names(frame[name])
+    ]
+    if identity in keys:
+        pairs = [(identity, name) for name in keys if name != identity]
+    else:
+        pairs = [(a, b) if levels[a] >= levels[b] else (b, a) for a, b in combinations(keys, 2)]
+    for person, item in pairs:
+        by_chance = n**2 / 2 / levels[person] / levels[item]
+        again = int(frame[[person, item]].duplicated().sum())
+        if by_chance < _FEWEST_AGAIN or again > _RARELY * by_chance:
+            continue
+        few = [name for name in levels if 1 < levels[name] <= MOST_VISITS and name not in (person, item)]
+        answers = [
+            name
+            for name in few
+            if all(frame.groupby(key)[name].nunique().max() > 1 for key in (person, item))
+            and pd.api.types.is_numeric_dtype(frame[name].dtype)
+        ]
+        if not answers:
+            continue
+        answer = next((name for name in answers if plain_name(name) in (*ANSWERS, "y")), answers[-1])
+        raise InputError(
+            f"{table.source}: each row looks like one answer: {person!r} has {levels[person]} values and "
+            f"{item!r} {levels[item]}, which repeat, but hardly ever together.",
+            code="crossed",
+            remedy=Advice(
+                "If so, name the participants, the items and the answers, as in {id=} {long=}; if not, set "
+                "{long} to no.",
+                id=person,
+                long=(item, answer),
+            ),
+        )
+
+
+def _like_names(column: pd.Series) -> bool:
+    """Whether values may name participants or items: texts or whole numbers, none missing."""
+    if column.isna().any():
+        return False
+    return not pd.api.types.is_numeric_dtype(column.dtype) or bool((column % 1 == 0).all())
 
 
 def _visits(frame: pd.DataFrame, identity: str, item: str, answer: str) -> list[str]:
-    """The columns of visits, by their names."""
-    others = [name for name in frame.columns if name not in (identity, item, answer)]
-    return [
-        str(name) for name in others if plain_name(name) in VISITS and frame[name].nunique(dropna=False) > 1
-    ]
+    """The columns of visits, by their names, and one that tells repeated answers apart."""
+    others = [str(name) for name in frame.columns if name not in (identity, item, answer)]
+    different = {name: int(frame[name].nunique(dropna=False)) for name in others}
+    named = [name for name in others if plain_name(name) in VISITS and different[name] > 1]
+
+    def many(more: Sequence[str]) -> bool:
+        """Whether many answers repeat an item of a participant with the same values in these columns."""
+        return int(frame[[identity, item, *more]].duplicated().sum()) > _DOUBLED * len(frame)
+
+    if not many(named):
+        return named
+    rest = sorted(
+        (name for name in others if name not in named), key=lambda name: plain_name(name) not in RATERS
+    )
+    few = (name for name in rest if plain_name(name) in RATERS or 1 < different[name] <= MOST_VISITS)
+    found = next((name for name in few if not many([*named, name])), None)
+    return named if found is None else [*named, found]
 
 
 def _wide(table: Table, identity: str, item: str, answer: str, doubled: str | None) -> Table:
@@ -96,17 +174,26 @@ def _wide(table: Table, identity: str, item: str, answer: str, doubled: str | No
     first = np.sort(np.unique(unit, return_index=True)[1])
     answers = _spread(frame[answer].iloc[kept], unit[kept], place[kept], names, len(keys))
     others = [name for name in frame.columns if name not in (item, answer, identity, *visits)]
+    of_items = frame[others].groupby(place).nunique().max()
+    about_items = [name for name in others if of_items[name] <= 1 and frame[name].nunique() > 1]
+    others = [name for name in others if name not in about_items]
     values = frame[others].groupby(unit, sort=True)
-    steady = [name for name, most in values.nunique().max().items() if most <= 1]
+    steady = [str(name) for name, most in values.nunique().max().items() if most <= 1]
     beside = values[steady].first() if steady else pd.DataFrame(index=range(len(keys)))
     head = keys.reset_index(drop=True)
     wide = pd.concat([head, beside.reset_index(drop=True), answers], axis=1)
     dropped = [str(name) for name in others if name not in steady]
-    units = "participant and visit" if visits else "participant"
+    units = "participant"
+    if visits:
+        units += f" and {'rater' if plain_name(visits[-1]) in RATERS else 'visit'}"
     notes = [
         f"Each of the {len(frame)} rows is one answer: the {len(names)} items in {item!r} became columns "
         f"with the answers in {answer!r}, one row per {units}."
     ]
+    if about := [name for name in steady if frame[name].nunique() > 1]:
+        notes.append(f"The same in all rows of one {units}, so they can be confounds: {listed(about)}.")
+    if about_items:
+        notes.append(f"Left out because they describe items: {listed(about_items)}.")
     if dropped:
         notes.append(f"Left out because they differ between answers of one {units}: {listed(dropped)}.")
     described = table.described

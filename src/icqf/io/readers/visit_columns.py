@@ -24,6 +24,7 @@ NAMES = (
     *("timepoint", "time_point", "time", "event", "eventname", "event_name", "assessment", "occasion"),
     *("phase", "round", "measurement", "followup", "follow_up", "prepost", "pre_post"),
 )
+RATERS = ("rater", "rater_id", "informant", "reporter", "judge", "observer", "respondent_type", "source")
 MOST_VISITS = 20
 FEWEST_REPEATED = 5  # participants with several rows, to recognise a column of visits by its values alone
 MOSTLY = 0.8
@@ -149,12 +150,15 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
     if columns:
         contents = [f"{name!r} holds {values_in(table.frame[name])}" for name in columns]
         tell = "distinguishes" if len(columns) == 1 else "together they distinguish"
-        message += f" The column {' and '.join(contents)}, and {tell} visits."
+        raters = all(plain_name(name) in RATERS for name in columns)
+        message += f" The column {' and '.join(contents)}, and {tell} {'raters' if raters else 'visits'}."
         doubled = _doubled(table.frame, columns, ids)
         if doubled.any():
             message += f" At one visit, {_named_rows(table, ids, columns, doubled)}."
         visits = [pairs for pairs, _ in _by_rows(table.frame, columns)]
-        remedy = Advice("Keep one of them, for example with {visit=}.", visit=dict(visits[0]))
+        all_of_them = "" if raters else ", or study them together with `icqf longitudinal`"
+        keep = f"Keep one of them, for example with {{visit=}}{all_of_them}."
+        remedy = Advice(keep, visit=dict(visits[0]))
     elif beside is not None:
         message += (
             f" The column {beside!r} holds {values_in(table.frame[beside], most=6)}; the same id in "
