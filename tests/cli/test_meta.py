@@ -127,7 +127,7 @@ def test_an_instrument_that_runs_against_the_others_is_named(run, study, tmp_pat
 
 def test_show_tells_about_a_battery(run, results):
     done = run("show", results / "meta.icqf", "--all")
-    assert done.exit_code == 0 and "meta1: " in done.stdout and "instrument" in done.stdout
+    assert done.exit_code == 0 and "\nmeta1\n" in done.stdout and "instruments" in done.stdout
 
 
 @pytest.mark.parametrize(

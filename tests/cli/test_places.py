@@ -46,6 +46,7 @@ NEITHER = {
     "app",
     "check",
     "show",
+    "describe",
     "report",
     "plot",
     "demo",

@@ -671,6 +671,8 @@ class _Curves:
             raise ValueError("it has more curves than norms have")
         low, high = map(float, stored["tails"])
         arrays: dict[str, Any] = {name: np.array(stored[name], dtype=kind) for name, kind in _STORED.items()}
+        if not arrays["slopes"].size and not covariates:  # an empty list has no second dimension
+            arrays["slopes"] = np.zeros((0, arrays["shape"].shape[-1]))
         made = cls(design=design, tails=(low, high), **arrays)
         width = design.columns(np.zeros((1, numeric)), np.zeros((1, groups))).shape[1]
         m, j = len(made.thresholds), len(made.levels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from icqf.analyses.short_forms import with_items
 from icqf.core.certificate import inside_range, rounded
+from icqf.data.about import About
 from icqf.data.confounds import ConfoundEncoder, category_key
 from icqf.data.settings import PENALTIES
 from icqf.errors import InputError, counted, listed
@@ -19,7 +20,7 @@ from icqf.io.model_file import StoredModel
 from icqf.models.factor_names import default_names
 from icqf.models.icqf import ICQF
 from icqf.models.persistence import OBJECTIVE_DIGITS, rebuild, significant
-from icqf.models.summary import is_loaded
+from icqf.models.summary import FitRecord, is_loaded
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.replication import FOUND
 
@@ -406,6 +407,7 @@ def _pooled_model(
         "n_iter": 0,
         "n_averaged": len(models),
         "n_participants": sum(int(model.n_participants_) for model in models),
+        "record": asdict(FitRecord(weighted=any(model.record_.weighted for model in models))),
     }
     arrays = {
         "components": loadings,
@@ -418,7 +420,9 @@ def _pooled_model(
         "explained": np.sum(explained, axis=0),
         **{name: np.sum([getattr(fit, name) for fit in fits], axis=0) for name in ("sse", "sst", "missing")},
     }
-    return rebuild(ICQF, StoredModel(header, arrays, stored.codebook))
+    abouts = [vars(model.about_) for model in models]  # what all sites state alike
+    same = {name: text for name, text in abouts[0].items() if all(each[name] == text for each in abouts)}
+    return rebuild(ICQF, StoredModel(header, arrays, replace(stored.codebook, about=About.of(same))))
 
 
 def _confound_rows(model: ICQF, encoder: ConfoundEncoder) -> list[int]:

@@ -90,6 +90,7 @@ _GROUPS = {
         *("items", "subscales", "missing_codes", "visit", "doubled", "without_id", "reverse"),
         *("header_row", "sheet", "long", "config"),
     ),
+    "about": ("about",),
     "candidates": ("n_components", "beta", "thorough"),
     "paper": ("loading_beta", "paper"),
     "model": (

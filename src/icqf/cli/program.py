@@ -27,7 +27,7 @@ from icqf.registry import Registry
 
 OWN = (
     *("demo", "app", "check", "codebook", "fit", "select", "report", "plot", "score", "norms", "person"),
-    *("show", "compare", "longitudinal", "shortform", "invariance", "plan", "preregister"),
+    *("show", "describe", "compare", "longitudinal", "shortform", "invariance", "plan", "preregister"),
     *("batch", "meta", "pool", "stability", "diagnosis"),
 )
 COMMANDS = Registry(

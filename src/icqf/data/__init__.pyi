@@ -1,3 +1,4 @@
+from .about import About as About
 from .battery import Battery as Battery
 from .battery import by_instrument as by_instrument
 from .check import Finding as Finding

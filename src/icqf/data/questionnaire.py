@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.about import NOT_STATED, About
 from icqf.errors import InputError, and_more, did_you_mean, listed
 from icqf.screening.missing_codes import USUAL_CODES, is_number, missing_code_remedy, number
 from icqf.screening.ranges import DECLARE_RANGE, Families, Stray, families_among
@@ -93,7 +94,8 @@ class Item:
 
 @dataclass(frozen=True)
 class StoredCodebook:
-    """What a model knows about the table it was fitted to: items, id column and labels of confounds.
+    """What a model knows about the table it was fitted to: items, id column, labels of confounds, and what
+    people state about the study.
 
     Without items, it is unknown which ones are reversed.
     """
@@ -101,6 +103,7 @@ class StoredCodebook:
     items: tuple[Item, ...] = ()
     id: str = ""
     confounds: tuple[Item, ...] = ()
+    about: About = NOT_STATED
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +125,7 @@ class Draft:
     file_ranges: tuple[str, ...] = ()
     families: Families | None = None
     left_out: tuple[LeftOut, ...] = ()
+    about: About = NOT_STATED
 
     def __post_init__(self) -> None:
         if self.families is None:
@@ -181,6 +185,8 @@ class Questionnaire(Draft):
         answers. Derived questionnaires keep them.
     left_out : tuple of LeftOut
         The other columns of the table, and why each is not an item.
+    about : About
+        What is stated about instrument and sample.
 
     Examples
     --------

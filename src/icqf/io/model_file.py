@@ -19,12 +19,13 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
+from icqf.data.about import About
 from icqf.data.questionnaire import Item, StoredCodebook
 from icqf.errors import LONGEST_MESSAGE, Advice, InputError, readable
 from icqf.io.atomic import write_bytes
 from icqf.io.formats import READERS
 
-FORMAT, VERSION = "icqf-model", 5
+FORMAT, VERSION = "icqf-model", 6
 BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 3
 NORMS_FORMAT, NORMS_VERSION = "icqf-norms", 1
 HEADER, CODEBOOK, BATTERY, NORMS = "model.json", "codebook.json", "battery.json", "norms.json"
@@ -106,7 +107,7 @@ def read_norms(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _tensors(model: StoredModel, folder: str = "") -> dict[str, np.ndarray]:
     """The arrays that hold a model: its numbers, and JSON as bytes."""
     tensors = {HEADER: _json({"format": FORMAT, "version": VERSION, **model.header})}
-    if model.codebook.items:
+    if model.codebook.items or model.codebook.about:
         tensors[CODEBOOK] = _json(asdict(model.codebook))
     tensors |= {name: np.ascontiguousarray(array, dtype=np.float64) for name, array in model.arrays.items()}
     return {f"{folder}{name}": tensor for name, tensor in tensors.items()}
@@ -291,7 +292,7 @@ def _check_version(header: dict[str, Any], kind: str, known: int) -> None:
         newer = isinstance(version, int) and version > known
         raise _OtherKind(
             f"it was saved in file format {str(version)[:20]}, but this icqf reads format {known}"
-            f"{'; install a newer icqf' if newer else ''}."
+            f"{'; install a newer icqf' if newer else '. Fit again'}."
         )
 
 
@@ -310,7 +311,7 @@ def _codebook(stored: dict[str, Any]) -> StoredCodebook:
         )
         for kind in ("items", "confounds")
     )
-    codebook = StoredCodebook(items, stored["id"], confounds)
+    codebook = StoredCodebook(items, stored["id"], confounds, About.of(stored["about"]))
     if json.dumps(asdict(codebook), sort_keys=True) != json.dumps(stored, sort_keys=True):
         raise ValueError("its codebook is not valid")
     return codebook

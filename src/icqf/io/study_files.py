@@ -69,6 +69,8 @@ class StudyFiles(Settings):
         is given as `codebook` becomes the dictionary.
     participants : path, optional
         Table with confounds, groups or weights by participant id, if `answers` lacks them.
+    about : path, optional
+        TOML file that describes instrument and sample, with licence and citation (`icqf.data.About`).
     id : str or iterable of str, optional
         Column of participant ids, or several that together are one; an empty text for a first column without
         a name. None: a column with a usual name; without one, participants are numbered.
@@ -118,6 +120,9 @@ class StudyFiles(Settings):
     )
     participants: Path | None = file(
         None, "Table with confounds, groups or weights by participant id, where ANSWERS lacks them."
+    )
+    about: Path | None = file(
+        None, "Description of instrument and sample, with licence and citation: TOML.", label="Description"
     )
     id: str | None = option(
         None,
@@ -203,7 +208,8 @@ class StudyFiles(Settings):
         values: dict[str, Any] = {name: _each(getattr(self, name)) for name in (*_NAMES, "missing_codes")}
         values |= {"visit": visit_pairs(self.visit), "long": long_columns(self.long)}
         values |= {} if self.id is None else {"id": id_name(self.id)}
-        values |= {name: Path(path) for name in FILES if (path := getattr(self, name)) is not None}
+        files = {name: getattr(self, name) for name in (*FILES, "about")}
+        values |= {name: Path(path) for name, path in files.items() if path is not None}
         values |= _as_dictionary(values) | _of_dataset(self.answers, values, self.about_participants)
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -212,7 +218,7 @@ class StudyFiles(Settings):
     def paths(self) -> tuple[Path, ...]:
         """Every file that is read, including a BIDS sidecar."""
         sidecar = None if self.dictionary is not None else sidecar_of(self.answers)
-        files = (self.answers, self.codebook, self.dictionary, self.participants, sidecar)
+        files = (self.answers, self.codebook, self.dictionary, self.participants, self.about, sidecar)
         return tuple(path for path in files if path is not None)
 
     @property

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from icqf.core.certificate import score_tolerance, solve_scores_inside
 from icqf.core.problem import Problem
 from icqf.core.result import Certificate
+from icqf.data.about import About
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
@@ -24,7 +25,7 @@ from icqf.data.validate import weights_of
 from icqf.errors import Advice, InputError
 from icqf.models.factor_names import checked_names
 from icqf.models.statement import NewAnswers, state
-from icqf.models.summary import FitStatistics, Summary
+from icqf.models.summary import FitRecord, FitStatistics, Summary
 
 if TYPE_CHECKING:
     from icqf.io.model_file import StoredModel
@@ -73,6 +74,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
     converged_: bool
     n_iter_: int
     n_participants_: int
+    record_: FitRecord
     n_features_in_: int
     codebook_: StoredCodebook
     factor_names_: list[str]
@@ -241,6 +243,18 @@ class FittedModel(TransformerMixin, BaseEstimator):
             self.replication_ = self.replication_.rename(index=renamed)
         return self
 
+    @property
+    def about_(self) -> About:
+        """What is stated about instrument, sample, licence and citation."""
+        check_is_fitted(self)
+        return self.codebook_.about
+
+    def set_about(self, **fields: str) -> Self:
+        """State fields of `icqf.data.About`, as in ``licence="CC-BY-4.0"``; an empty text takes one back."""
+        check_is_fitted(self)
+        self.codebook_ = replace(self.codebook_, about=self.codebook_.about.changed(fields))
+        return self
+
     def summary(self, *, n_top: int = 5) -> Summary:
         """Each factor's share of variance and top items, and each item's fit."""
         check_is_fitted(self)
@@ -268,7 +282,7 @@ class FittedModel(TransformerMixin, BaseEstimator):
         stored, items = self.describe(), tuple(items)
         if items or id:
             known = self.codebook_
-            given = StoredCodebook(items or known.items, id or known.id, known.confounds)
+            given = replace(known, items=items or known.items, id=id or known.id)
             stored = replace(stored, codebook=described(self, given))
         write_model(path, stored)
 

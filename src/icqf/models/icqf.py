@@ -25,7 +25,7 @@ from icqf.models.factor_names import default_names
 from icqf.models.multistart import fit_from_starts, starts_table
 from icqf.models.score_table import ScoreDistribution
 from icqf.models.statement import Memory, Source, StatedProblem, state
-from icqf.models.summary import FitStatistics
+from icqf.models.summary import FitRecord, FitStatistics
 
 if TYPE_CHECKING:
     from icqf.io.model_file import StoredModel
@@ -212,6 +212,10 @@ class ICQF(FittedModel):
     codebook_ : StoredCodebook
         Wordings, directions and missing codes of the items, and the name of the ids, when the model was
         fitted to a questionnaire or loaded from a file that holds them.
+    about_ : About
+        What is stated about instrument, sample, licence and citation; `set_about` states it.
+    record_ : FitRecord
+        Version of icqf, whether answers were weighted, and how the number of factors was chosen.
     n_features_in_, feature_names_in_
 
     Examples
@@ -389,6 +393,7 @@ class ICQF(FittedModel):
         self.n_iter_ = factorization.n_iter
         self.n_participants_ = problem.n
         self.codebook_ = stated.codebook
+        self.record_ = FitRecord(weighted=stated.weighted)
         self.fit_statistics_ = FitStatistics(
             factorization.fit.sse,
             factorization.fit.sst,

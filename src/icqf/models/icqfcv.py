@@ -331,6 +331,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
             self.callback(Progress(0, 0, what="Fitting the choice"))
         found = model.solve(stated)
         self.best_estimator_ = warned_if_empty(model.keep(stated, found))
+        model.record_ = model.record_.chosen_by(self)
         self.n_iter_ = model.n_iter_
         return found
 

@@ -19,7 +19,7 @@ from icqf.io.model_file import StoredModel
 from icqf.models.factor_names import checked_names, default_names
 from icqf.models.multistart import GIVEN, starts_table
 from icqf.models.score_table import ScoreDistribution
-from icqf.models.summary import FitStatistics
+from icqf.models.summary import FitRecord, FitStatistics
 from icqf.resampling.replication import MEASURED, table_of
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def description(model: FittedModel, names: list[str]) -> StoredModel:
         "n_iter": int(model.n_iter_),
         "n_averaged": int(model.n_averaged_),
         "n_participants": int(model.n_participants_),
+        "record": asdict(model.record_),
     }
     arrays = {
         "components": model.components_,
@@ -101,10 +102,10 @@ def described(model: DescribedModel, codebook: StoredCodebook) -> StoredCodebook
         about[column.name] for column in model.confound_encoder_.columns if column.name in about
     )
     if not known:
-        return StoredCodebook(id=str(codebook.id))
+        return StoredCodebook(id=str(codebook.id), about=codebook.about)
     ranges = zip(model.item_range_.index, model.item_range_.to_numpy().tolist(), strict=True)
     items = (replace(known.get(name, Item(name)), min=low, max=high) for name, (low, high) in ranges)
-    return StoredCodebook(tuple(items), str(codebook.id), confounds)
+    return StoredCodebook(tuple(items), str(codebook.id), confounds, codebook.about)
 
 
 def _confound_entry(item: Item) -> Item:
@@ -182,6 +183,7 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
         model.score_distribution_ = ScoreDistribution.from_arrays(
             arrays, len(model.components_), len(items), bool(header.get("scores_of_more_items"))
         )
+    model.record_ = FitRecord.of(header["record"])
     model.codebook_ = stored.codebook
     _check_model(model, stored)
     return model

@@ -160,7 +160,7 @@ class InParts(Source):
         first = next(self._source.parts()).answers
         if isinstance(first, Questionnaire):
             self.codebook = StoredCodebook(
-                first.items, str(first.answers.index.name or ""), first.confound_entries
+                first.items, str(first.answers.index.name or ""), first.confound_entries, first.about
             )
         first, _, _, known = unpacked(first, None)
         answers, self.items, self.named = named_answers(model, numeric_table(first))

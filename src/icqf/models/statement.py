@@ -64,6 +64,7 @@ class StatedProblem:
     encoder: ConfoundEncoder
     given: Array | None = None  # the answers in their own units, if their range was not declared
     codebook: StoredCodebook = field(default_factory=StoredCodebook)
+    weighted: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,7 @@ def state(model: FittedModel, source: Source) -> StatedProblem:
         encoder,
         source.given,
         source.codebook,
+        weights is not None,
     )
 
 
@@ -269,7 +271,9 @@ class Memory(Source):
 
     def __init__(self, X: Any, confounds: Any, sample_weight: Any) -> None:
         if isinstance(X, Questionnaire):
-            self.codebook = StoredCodebook(X.items, str(X.answers.index.name or ""), X.confound_entries)
+            self.codebook = StoredCodebook(
+                X.items, str(X.answers.index.name or ""), X.confound_entries, X.about
+            )
         else:
             warn_of_repeated_ids(X)
         self._X, self.confounds, self.sample_weight, self._known = unpacked(X, confounds, sample_weight)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from icqf import __version__
+from icqf.data.about import plain_words
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import counted, shown_share
 from icqf.resampling.replication import FRAGILE
 
 if TYPE_CHECKING:
     from icqf.models.base import FittedModel
+    from icqf.models.icqfcv import ICQFCV
+    from icqf.resampling.hidden import HiddenFit
 
 LOADED = 0.1
+_MOST_TRIED = 1000
 
 
 def is_loaded(shares: np.ndarray) -> np.ndarray:
@@ -31,6 +37,50 @@ class FitStatistics:
     sst: np.ndarray  # (m,), sum of squares around the item's mean
     explained: np.ndarray  # (k + c, m), part of `sst` explained by each factor and confound column
     missing: np.ndarray  # (m,), number of missing answers
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """How a fit was made, beyond its settings; `hidden` is R² of hidden answers with its standard error."""
+
+    icqf: str = __version__
+    weighted: bool = False
+    tried: tuple[int, ...] = ()  # numbers of factors that cross-validation compared; none if it was set
+    rule: str = ""
+    n_splits: int = 0
+    hidden: tuple[float, float] | None = None
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> FitRecord:
+        """The record from a model file, refused if it is not valid."""
+        hidden = stored["hidden"]
+        record = cls(
+            plain_words(stored["icqf"]),
+            bool(stored["weighted"]),
+            tuple(int(k) for k in stored["tried"]),
+            plain_words(stored["rule"]),
+            int(stored["n_splits"]),
+            None if hidden is None else (float(hidden[0]), float(hidden[1])),
+        )
+        if len(record.tried) > _MOST_TRIED or not np.isfinite(record.hidden or 0).all():
+            raise ValueError("its record of the fit is not valid")
+        return record
+
+    def chosen_by(self, search: ICQFCV) -> FitRecord:
+        """The record of a model that this cross-validation chose."""
+        tried = tuple(sorted({int(k) for k in search.errors_["n_components"]}))
+        return replace(
+            self.with_hidden(search.hidden_),
+            tried=tried,
+            rule=str(search.rule),
+            n_splits=int(search.n_splits),
+        )
+
+    def with_hidden(self, hidden: HiddenFit | None) -> FitRecord:
+        """The record with how well hidden answers were predicted, rounded."""
+        if hidden is None:
+            return self
+        return replace(self, hidden=(round(float(hidden.overall), 2), round(float(hidden.std_error), 3)))
 
 
 @dataclass(frozen=True, eq=False)

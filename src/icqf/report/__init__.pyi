@@ -10,6 +10,7 @@ from .blocks import Picture as Picture
 from .blocks import Prose as Prose
 from .blocks import Section as Section
 from .blocks import Span as Span
+from .card import model_card as model_card
 from .document import Document as Document
 from .document import write_document as write_document
 from .fit_report import as_html as as_html

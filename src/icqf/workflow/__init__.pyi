@@ -3,6 +3,7 @@ from .batch import run_batch as run_batch
 from .check import check_study as check_study
 from .check import check_table as check_table
 from .compare import compare_models as compare_models
+from .describe import describe_model as describe_model
 from .fit import StudyFit as StudyFit
 from .fit import fit_study as fit_study
 from .longitudinal import VisitsFit as VisitsFit
@@ -13,6 +14,7 @@ from .meta import fit_battery as fit_battery
 from .meta import meta_page as meta_page
 from .meta import write_meta as write_meta
 from .naming import rewrite_results as rewrite_results
+from .options import DescribeOptions as DescribeOptions
 from .options import InvarianceOptions as InvarianceOptions
 from .options import LongitudinalOptions as LongitudinalOptions
 from .options import NormsOptions as NormsOptions

@@ -209,6 +209,8 @@ def fit_study(
                 stages.begin("Predicting hidden answers")
                 hidden = predicted_hidden(model, stated, n_jobs=jobs, **common)
         _name_factors(model, options.names)
+    record = model.record_ if search is None else model.record_.chosen_by(search)
+    model.record_ = record.with_hidden(hidden)
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
     )

@@ -423,6 +423,7 @@ def fit_visits(
             if options.permutations:
                 stages.begin(TESTING)
                 changes = model.changes(visits, n_permutations=options.permutations)
+        model.codebook_ = replace(model.codebook_, about=visits.about)
         courses = model.courses()
         if options.bootstrap:
             stages.begin(RESAMPLING)

@@ -20,6 +20,7 @@ from icqf.data.study import Study
 from icqf.engines.journal import WorkJournal
 from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, shown_share
+from icqf.io.about import read_about
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.models.icqfcv import ICQFCV
@@ -39,6 +40,7 @@ from icqf.plotting.comparison import three_levels
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
+from icqf.workflow.describe import refuse_instrument
 from icqf.workflow.fit import anonymous, model_of, run_provenance, searcher, user_warnings
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import InstrumentFile, find_instruments, jobs_for, require_ids
@@ -154,6 +156,8 @@ def fit_battery(
     (4, 2)
     """
     started, clock = datetime.now(UTC), time.perf_counter()
+    if options.about is not None:
+        refuse_instrument(read_about(options.about))
     studies = read_battery(options) if studies is None else studies
     battery = Battery({name: study.questionnaire for name, (_, study) in studies.items()})
     journal = WorkJournal.at(checkpoint)

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.data.about import About
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.settings import parameter_error
 from icqf.errors import InputError, did_you_mean, has_note, is_note, listed
+from icqf.io.about import about_of
 from icqf.io.codebook import read_codebook
 from icqf.io.formats import TEXT
 from icqf.io.model_file import StoredModel, damage_refused, read_any_model
@@ -151,6 +153,11 @@ class ModelReader:
         """The model's confounds with their categories; None for a continuous one."""
         return {column.name: column.categories for column in self.model.confound_encoder_.columns}
 
+    @cached_property
+    def stated(self) -> About:
+        """What the given codebook states about its instrument."""
+        return about_of(self.files)
+
     @property
     def texts(self) -> list[str]:
         """The columns to read as text, in addition to ids and groups of the file."""
@@ -185,7 +192,10 @@ class ModelReader:
         files = replace(self.files, id=id, confounds=tuple(dict.fromkeys([*self.categories, *self.extra])))
         entries = (*self.items, *(entry for entry in self.given if entry.name in self.extra))
         read = StudyTable(self.in_categories(table), files, entries).questionnaire()
-        return read.with_notes(_other_directions(known.items, self.given))
+        stated = read.about.updated(self.stated)
+        return read.with_notes(
+            [*_other_instrument(known.about, stated), *_other_directions(known.items, self.given)]
+        )
 
     def require_columns(self, table: Table) -> None:
         """Refuse a table that lacks items or confounds of the model."""
@@ -201,6 +211,17 @@ class ModelReader:
         """Return the notes that matter when answers are read for a model."""
         rest = [note for note in notes if not is_note(note, NOT_IN_CODEBOOK)]
         return tuple(rest if self.given or self.model.codebook_.items else [DIRECTIONS_UNKNOWN, *rest])
+
+
+def _other_instrument(fitted: About, stated: About) -> list[str]:
+    """Return a note if the new data state another instrument, version or language than the model."""
+    found = fitted.differences(stated)
+    if not found:
+        return []
+    return [
+        f"The model is of another form: {'; '.join(found)}. Whether its scores mean the same there is not "
+        "known. Compare wordings and answers before you use them."
+    ]
 
 
 def _other_directions(known: Iterable[Item], given: Iterable[Item]) -> list[str]:

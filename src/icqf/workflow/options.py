@@ -9,6 +9,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
+from icqf.data.about import About
 from icqf.data.settings import (
     ADAPTIVE_WIDTH,
     BETAS,
@@ -579,6 +580,21 @@ class ScoreOptions(ModelledOptions):
     def columns(self) -> ScoreColumns:
         """What is written besides each score."""
         return ScoreColumns(self.intervals, self.level, self.visit_column, self.change)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DescribeOptions(About):
+    """The options of ``icqf describe``: a model file, and the fields of `icqf.data.About`.
+
+    Examples
+    --------
+    >>> from icqf.workflow import DescribeOptions
+    >>> DescribeOptions.of({"model": "model.icqf", "licence": "cc-by-4.0"}).licence
+    'CC-BY-4.0'
+    """
+
+    model: Path = like(ModelledOptions, "model")
+    about: Path | None = file(None, "TOML file with these fields.")
 
 
 @dataclass(frozen=True, kw_only=True)

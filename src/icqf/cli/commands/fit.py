@@ -33,7 +33,8 @@ Examples:
 )
 @settings(
     StudyOptions,
-    *("columns", "candidates", "paper", "model", "engine", "average", "format", "report", "rules", "plan"),
+    *("columns", "about", "candidates", "paper", "model", "engine", "average", "format", "report", "rules"),
+    "plan",
 )
 @job_options("results")
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")

@@ -28,7 +28,7 @@ Examples:
 )
 @settings(
     LongitudinalOptions,
-    *("columns", "candidates", "model", "visits", "format", "report"),
+    *("columns", "about", "candidates", "model", "visits", "format", "report"),
     without=NOT_FOR_VISITS,
 )
 @job_options("results")

@@ -27,7 +27,7 @@ Examples:
   icqf meta wide.csv --codebook items.csv --out results
   icqf score results/meta.icqf new-study/ --out scores.csv""",
 )
-@settings(MetaOptions, "columns", "candidates", "paper", "model", "meta", "format")
+@settings(MetaOptions, "columns", "about", "candidates", "paper", "model", "meta", "format")
 @job_options("results")
 @click.option("--top", type=click.IntRange(1), default=3, help="Items shown for each meta-factor.")
 @click.pass_context

@@ -1,46 +1,65 @@
-"""``icqf show``: a model, readable in the terminal."""
+"""``icqf show``: the card of a model, for the terminal or as a file."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import click
 
 from icqf.cli.parsing import FILE
-from icqf.cli.terminal import echo
-from icqf.cli.text import meta_text, model_text
+from icqf.cli.terminal import echo, write_data
 
 
 @click.command(
     "show",
-    short_help="A model's factors, readable in the terminal.",
+    short_help="A model's card: sample, factors, limits, licence.",
     context_settings={"show_default": True},
     epilog="""\b
 Examples:
-  icqf show results/model.icqf
-  icqf show results/model.icqf --all""",
+  icqf show results
+  icqf show results/model.icqf --all
+  icqf show results --markdown > MODEL_CARD.md""",
 )
 @click.argument("model", type=FILE)
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
 @click.option("--all", "everything", is_flag=True, help="Show all loadings, items by factors and confounds.")
-def command(model: Path, top: int, everything: bool) -> None:
-    """Show the strongest items of each factor of MODEL, in points of the questionnaire.
+@click.option("--norms", type=FILE, help="Norms file of the model: adds its reference sample.")
+@click.option("--markdown", is_flag=True, help="Write Markdown, for GitHub, OSF and others.")
+@click.option("--front-matter", is_flag=True, help="The same, with the YAML that Hugging Face reads.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+def command(
+    model: Path,
+    top: int,
+    everything: bool,
+    norms: Path | None,
+    markdown: bool,
+    front_matter: bool,
+    as_json: bool,
+) -> None:
+    """Show who MODEL was fitted to and how, its factors, what it must not be used for, and its licence.
 
-    For a battery (icqf meta), the meta-factors are shown.
+    MODEL is a model file or a results folder. All of it comes from the model file; what only people know is
+    stated with icqf describe. Loadings are in points of the questionnaire. For a battery (icqf meta), the
+    meta-factors are shown as well.
     """
-    from icqf.models.icqf import ICQF
-    from icqf.models.longitudinal import LongitudinalICQF
     from icqf.models.meta import MetaICQF
+    from icqf.report.card import front_matter as yaml
+    from icqf.workflow.describe import card_of
     from icqf.workflow.new_answers import load_model
 
     fitted = load_model(model)
-    if isinstance(fitted, LongitudinalICQF):
-        fitted = ICQF.load(model)  # raises an error that names the kind of model
-    if isinstance(fitted, MetaICQF):
-        echo(meta_text(fitted, top=top))
-        tables = (fitted.loadings_, fitted.item_loadings_)
-    else:
-        echo(model_text(fitted, fitted.codebook_.items, top=top))
-        tables = (fitted.loadings_, fitted.confound_loadings_)
+    card = card_of(model, top=top, norms=norms)
+    if as_json:
+        write_data(card.as_json())
+        return
+    if markdown or front_matter:
+        write_data((yaml(card) if front_matter else "") + card.as_markdown())
+        return
+    echo(card.as_text(shutil.get_terminal_size((100, 24)).columns).rstrip())
+    if (card.data or {})["not_stated"]:
+        echo("State what is not stated with icqf describe.")
+    battery = isinstance(fitted, MetaICQF)
+    tables = (fitted.loadings_, fitted.item_loadings_ if battery else fitted.confound_loadings_)
     for table in tables if everything else ():
         echo("\n" + table.to_string(float_format="{:.2f}".format))

@@ -16,6 +16,7 @@ from icqf.data.check import IDS
 from icqf.data.direction import REVERSED, with_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.errors import Advice, InputError, InputWarning, Note, counted, did_you_mean, listed
+from icqf.io.about import about_of
 from icqf.io.codebook import merged, read_codebook
 from icqf.io.readers.cells import (
     Fault,
@@ -138,8 +139,9 @@ def read_files(
         others = read_table(files.participants, text=_texts(files, text))
         others = others if files.id is None else with_joined_id(others, files.id)
         table = joined_by_id(table, others, [*files.about_participants, *beside], id=files.id)
-    if entries is None and files.codebook is not None:
-        entries = read_codebook(files.codebook)
+    if entries is None:
+        table = replace(table, about=table.about.updated(about_of(files)))
+        entries = None if files.codebook is None else read_codebook(files.codebook)
     if files.subscales:
         files = replace(files, items=_with_subscales(files, table, entries), subscales=())
     return StudyTable(table, files, entries)
@@ -258,6 +260,7 @@ def assemble(
         left_out=left_out,
         confound_entries=confound_entries,
         file_ranges=_declared_by_file(table, chosen, entries),
+        about=table.about,
     )
     draft = replace(draft, notes=(*notes, *_range_notes(draft)))
     return with_reversed(draft, files.reverse)

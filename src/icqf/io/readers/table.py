@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import pandas as pd
 
+from icqf.data.about import NOT_STATED, About
 from icqf.data.questionnaire import Item
 from icqf.errors import Advice, InputError, did_you_mean, listed
 from icqf.io.formats import READERS, largest_file
@@ -66,6 +67,8 @@ class Table:
         What was done while reading.
     first : int
         The number of the first participant if there are no ids; more than 1 in a later part of a table.
+    about : About
+        What the file states about its instrument.
 
     Examples
     --------
@@ -86,6 +89,7 @@ class Table:
     metadata: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
     first: int = 1
+    about: About = NOT_STATED
 
     @property
     def described(self) -> dict[str, Item]:

@@ -10,6 +10,8 @@ from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose, Spa
 if TYPE_CHECKING:
     from icqf.report.document import Document
 
+_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
 
 def render(page: Document) -> str:
     """The page in Markdown; pictures are named by their files."""
@@ -68,6 +70,7 @@ def _span(part: str | Span) -> str:
 
 
 def _safe(text: str) -> str:
-    """A text that Markdown shows as it is."""
+    """A text that Markdown shows as it is, without marks that change the direction of what follows."""
+    text = _TURNS.sub("", text)
     text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\\\`*_{}\[\]|#~])", r"\\\1", text)

@@ -22,7 +22,7 @@ from icqf.report.words import Report, Values
 from icqf.resampling.replication import NOT_REPLICABLE
 from icqf.screening.column_names import folded
 
-_CITATION = (
+CITATION = (
     "Lam, Pereira, Mahony, Raznahan (2026). Interpretable factorization of clinical questionnaires to "
     "identify latent factors of psychopathology. Transactions on Machine Learning Research."
 )
@@ -112,7 +112,7 @@ def method_values(analysis: Analysis, sample: Values) -> Values:
     ]
     return Values(
         paragraph=" ".join(part for part in parts if part),
-        references=(_CITATION, _HORN) if compared else (_CITATION,),
+        references=(CITATION, _HORN) if compared else (CITATION,),
         settings=_settings(k, parameters, search, analysis.n_bootstrap, folds),
         versions=tuple(installed.items()),
         seed=seeds,
