@@ -56,7 +56,7 @@ def test_all_settings_are_spelled_out(plan):
     )
     assert not {"answers", "codebook", "jobs", "engine", "figures", "plan"} & set(options)
     assert [item["name"] for item in content["item"]] == ITEMS
-    assert content["item"][2]["direction"] == "reverse" and content["item"][0]["missing"] == "9"
+    assert content["item"][2]["direction"] == "reverse" and content["item"][0]["missing"] == ["9"]
 
 
 def test_the_form_has_osfs_headings_and_generated_sentences(plan):
@@ -102,6 +102,7 @@ def test_a_fit_as_planned(run, files, plan, tmp_path):
         )
     page = (out / "report.md").read_text()
     assert page.index("No deviations") < page.index("## Preregistered plan") < page.index("## The factors")
+    assert "SHA-256 checksum beginning" in page and "without deviations." in page
     assert json.loads((out / "report.json").read_text())["preregistration"]["n_deviations"] == 0
     named = run("report", out, "--names", "Home", "School", "--save-as", tmp_path / "report.docx")
     assert named.exit_code == 0, named.stderr

@@ -85,6 +85,12 @@ def test_remarks_are_written_and_change_nothing(tmp_path):
     assert "remark" not in format_codebook(items)
 
 
+def test_toml_keeps_labels_and_codes_that_hold_separators(tmp_path):
+    item = Item("q1", missing_codes=("don't know; refused",), labels=((0.0, "no; never"), (1.0, "a|b=c")))
+    write_codebook([item], tmp_path / "items.toml")
+    assert read_codebook(tmp_path / "items.toml") == (item,)
+
+
 def test_a_codebook_in_a_workbook(tmp_path):
     """Its first sheet, or one called codebook, with numbers as a spreadsheet has them and "NA" as a name."""
     book = pd.DataFrame(

@@ -249,11 +249,18 @@ def _entry(item: Item) -> dict[str, str]:
 
 
 def entry_of(item: Item, remark: str = "") -> dict[str, Any]:
-    """Return an item as an entry of a TOML codebook, without what it does not declare."""
+    """Return an item as an entry of a TOML codebook, without what it does not declare.
+
+    Lists keep codes and labels as they are, also those with a semicolon.
+    """
     row = {**_entry(item), "remark": remark}
     numbers = {end: float(row[end]) for end in ("min", "max") if row[end]}
     whole = {end: int(value) for end, value in numbers.items() if value.is_integer()}
-    return {key: text for key, text in row.items() if text} | numbers | whole
+    lists = {
+        "missing": [number(code) for code in item.missing_codes],
+        "labels": [f"{number(value)}={text}" for value, text in item.labels],
+    }
+    return {key: part for key, part in (row | numbers | whole | lists).items() if part not in ("", [])}
 
 
 # --- entries: CSV, Excel or TOML ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,11 @@ def checksum(text: str) -> str:
 
 def _plain(text: str) -> str:
     """Return a text with plain ends of lines, one of them at its end."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n") + "\n"
+    return _unix(text).rstrip("\n") + "\n"
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def frozen(plan: Preregistration, comments: Mapping[str, str]) -> Preregistration:
@@ -105,15 +109,16 @@ def frozen(plan: Preregistration, comments: Mapping[str, str]) -> Preregistratio
     options = [f"# {comments[name]}\n{name} = {_inline(value)}\n" for name, value in plan.options.items()]
     expected = [f"{name} = {_inline(value)}\n" for name, value in plan.expected.items()]
     items = [f"\n[[item]]\n{tomli_w.dumps(entry_of(item))}" for item in plan.items]
-    decisions = tomli_w.dumps({"decisions": dict(plan.decisions)}, multiline_strings=True)
+    decisions = {name: _unix(text) for name, text in plan.decisions.items()}
+    told = tomli_w.dumps({"decisions": decisions}, multiline_strings=True)
     parts = (
-        *(_HEAD, tomli_w.dumps(about), "\n", decisions, "\n[expected]\n", *expected),
+        *(_HEAD, tomli_w.dumps(about), "\n", told, "\n[expected]\n", *expected),
         *("\n[options]\n", *options, *items),
     )
     text = _plain("".join(parts))
     first, rest = text[: len(_HEAD)], text[len(_HEAD) :]
     text = f'{first}sha256 = "{checksum(text)}"\n{rest}'
-    return Preregistration(**{**vars(plan), "text": text})
+    return replace(plan, decisions=decisions, text=text)
 
 
 def _inline(value: Any) -> str:

@@ -78,6 +78,7 @@ def report_of(
     by_key = dict(zip(model.get_feature_names_out(), shown, strict=True))
     sample, analysed = sample_values(analysis), analysed_values(study.overview)
     fit = fit_values(analysis, summary)
+    plan = None if preregistration is None else frozen(preregistration)
     report = Report(
         analysis,
         title=title or _title(questionnaire.source, found=not fit.no_structure),
@@ -91,12 +92,12 @@ def report_of(
         scores=score_values(analysis, shown),
         fit=fit,
         comparison=comparison_values(analysis.rival, by_key, r_squared=fit.r_squared),
-        methods=method_values(analysis, sample),
+        methods=method_values(analysis, sample, plan),
         psychometrics=psychometric_values(analysis, summary, shown),
         missing=missing_values(analysis),
         general=general_values(analysis),
         participants=participant_values(questionnaire, analysis.scores) if with_participants else None,
-        preregistration=None if preregistration is None else frozen(preregistration),
+        preregistration=plan,
     )
     return with_words(report)
 

@@ -167,7 +167,9 @@ def _codebook(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
     common = [name for name in planned if name in used]
     for name in common:
         for key, what in _FIELDS.items():
-            before, after = (str(entry.get(key) or _unset(key)) for entry in (planned[name], used[name]))
+            before, after = (
+                _in_words(entry.get(key) or _unset(key)) for entry in (planned[name], used[name])
+            )
             if before != after:
                 changes.setdefault((what, before, after), []).append(name)
     for (what, before, after), names in changes.items():

@@ -18,6 +18,7 @@ from icqf.report.blocks import Block, Bullets, Details, Grid, Group, Prose, Sect
 from icqf.report.section import report_section
 from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import in_other_samples
+from icqf.report.sections.preregistration import in_methods
 from icqf.report.words import Report, Values
 from icqf.resampling.replication import NOT_REPLICABLE
 from icqf.screening.column_names import folded
@@ -76,7 +77,7 @@ def methods(report: Report) -> list[Block]:
     ]
 
 
-def method_values(analysis: Analysis, sample: Values) -> Values:
+def method_values(analysis: Analysis, sample: Values, plan: Values | None = None) -> Values:
     """The Methods paragraph with its references, settings, versions and seed."""
     model, search, hidden = analysis.model, analysis.search, analysis.hidden
     k, parameters, ranges = len(model.components_), model.get_params(deep=False), model.item_range_
@@ -109,6 +110,7 @@ def method_values(analysis: Analysis, sample: Values) -> Values:
         ),
         f"Analyses were run with icqf {installed['icqf']} (Python {installed['python']}, NumPy "
         f"{installed['numpy']}, SciPy {installed['scipy']}), random seed {seeds}.",
+        "" if plan is None else in_methods(plan),
     ]
     return Values(
         paragraph=" ".join(part for part in parts if part),
