@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 from click.testing import CliRunner
 
+from dictionaries import abcd, loris, nda, redcap_xml
 from icqf.cli.program import cli
 from icqf.datasets import demo_paths
 from plans import write_decisions
@@ -95,6 +96,8 @@ def write_stand_ins(folder):
             part[["child_id", *own["name"]]].to_csv(folder / place / f"{SCALES[scale]}.csv", index=False)
     write_decisions(folder / "decisions.toml", ['n_factors = "3"'])
     _write_redcap(folder, few, codebook)
+    for write in (redcap_xml, nda, abcd, loris):
+        write(folder)
     _write_big_five(folder)
     _write_spss(folder / "answers.sav", few)
     early = few[few["age"] < 14]
@@ -109,6 +112,8 @@ def _write_redcap(folder, table, codebook):
     export = table[["child_id", *items]].rename(columns={"child_id": "record_id"})
     export.insert(1, "redcap_event_name", "baseline_arm_1")
     export.insert(2, "redcap_repeat_instance", 1)
+    gate, asked = items[:2]
+    export.loc[export[gate] == 0, asked] = None
     export.to_csv(folder / "export.csv", index=False)
     fields = pd.DataFrame({"Variable / Field Name": ["record_id", *items], "Form Name": "checklist"})
     fields["Field Type"] = ["text"] + ["radio"] * len(items)
@@ -116,6 +121,9 @@ def _write_redcap(folder, table, codebook):
     fields["Choices, Calculations, OR Slider Labels"] = [""] + [
         "0, never | 1, sometimes | 2, often | 9, no answer"
     ] * len(items)
+    fields["Branching Logic (Show field only if...)"] = [
+        f"[{gate}] <> '0'" if name == asked else "" for name in fields["Variable / Field Name"]
+    ]
     fields.to_csv(folder / "dictionary.csv", index=False)
 
 

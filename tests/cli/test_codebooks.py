@@ -41,7 +41,7 @@ def test_a_misspelt_heading_is_named(run, files, tmp_path):
             codebook().assign(direction="").assign(reverse=-1),
             "signs such as -1 belong in a column 'direction'",
         ),
-        (codebook().rename(columns={"name": "field_name"}), "with --dictionary instead of --codebook"),
+        (codebook().rename(columns={"name": "field_name"}), "the codebook has no column 'name'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(run, files, tmp_path, book, said):

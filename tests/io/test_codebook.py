@@ -49,7 +49,7 @@ def test_round_trip(tmp_path, ending, written):
         ("name,direction\nq1,sideways\n", "row 2, column 'direction' holds 'sideways'"),
         ("name,reverse\nq1,-1\n", "row 2, column 'reverse' holds '-1'; write 1 or 'yes' for a reversed item"),
         ("name,reverse,direction\nq1,1,+\n", "row 2: the columns 'direction' and 'reverse' contradict"),
-        ("field_name,form_name\nq1,phq\n", "this is a REDCap data dictionary"),
+        ("field_name,field_type\nq1,radio\n", "this is a REDCap data dictionary"),
         ("name,labels\nq1,never; often\n", "row 2, column 'labels' holds the label 'never' without a value"),
     ],
 )

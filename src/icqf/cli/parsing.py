@@ -87,7 +87,7 @@ class _Choice(click.Choice):
 _GROUPS = {
     "columns": (
         *("codebook", "dictionary", "participants", "id", "confounds", "smallest_category", "groups"),
-        *("items", "subscales", "missing_codes", "visit", "doubled", "without_id", "reverse"),
+        *("items", "subscales", "missing_codes", "visit", "doubled", "without_id", "reverse", "not_asked"),
         *("header_row", "sheet", "long", "config"),
     ),
     "about": ("about",),

@@ -29,6 +29,7 @@ from icqf.errors import (
     InputError,
     codebook_command,
     counted,
+    has_note,
     is_note,
     listed,
     readable,
@@ -47,6 +48,7 @@ from icqf.screening.ranges import (
     refuse_wide_range,
 )
 
+FILLED = "not-asked-lowest"  # code of the note on answers to questions that were not asked
 IDS = "ids"  # the code of the note on the column of ids
 CODEBOOK, FILE, FAMILY = "codebook", "file", "family"
 _FROM = {
@@ -708,6 +710,8 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     left_out, of_all = count_left_out(numbers.answered[used], None if shown is None else shown[used])
     share = left_out / max(of_all, 1)
     some = "Less than 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
+    if shown is not None and not shown.all():
+        yield _not_asked(draft, shown)
     aside = "" if shown is None else " Items that were not asked do not count."
     text = f"{some} of the answers are missing.{aside}" if share > 0 else "No answer is missing."
     yield Finding("note", "missing", text)
@@ -730,6 +734,27 @@ def _missing(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
     if len(gaps):
         text = f"{counted(len(gaps), 'participant')} left out more than half of the items: {listed(gaps)}."
         yield Finding("warning", "missing-by-participant", text, row=str(gaps[0]))
+
+
+def _not_asked(draft: Draft, shown: np.ndarray) -> Finding:
+    """Questions that were not asked, which is not the same as leaving them out or refusing them."""
+    share = pd.Series(1 - shown.mean(axis=0), index=draft.answers.columns)
+    skipped = share[share > 0].sort_values(ascending=False)
+    n, most = int((~shown).sum()), str(skipped.index[0])
+    asked_of = f"not asked of {100 * skipped.iloc[0]:.0f} % of participants"
+    many = f"{counted(n, 'answer')} ({100 * (1 - shown.mean()):.1f} % of all)"
+    text = (
+        f"{many} to {counted(len(skipped), 'item')} {'was' if n == 1 else 'were'} not asked for, most often "
+        f"to {most!r} ({asked_of}). They count as missing, not as 0, so how such an item goes with a factor "
+        "is learned only from those who were asked, who may be the more severe ones."
+    )
+    filled = has_note(draft.notes, FILLED)
+    remedy = Advice(
+        "If being ruled out by an earlier answer means the lowest answer (no, never), add {not_asked=}.",
+        not_asked="lowest",
+    )
+    fields = {"number": n, "share": float(1 - shown.mean()), "ruled_out": not filled}
+    return Finding("warning", "not-asked", text, most, remedy="" if filled else remedy, fields=fields)
 
 
 def _missing_by_confound(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:

@@ -25,8 +25,8 @@ from icqf.io.dictionary_formats import dictionary_at
 from icqf.io.formats import EXCEL
 from icqf.io.readers.cells import TextFamily, text_families
 from icqf.io.readers.delimited import read_delimited
+from icqf.io.readers.dictionaries import heading_of
 from icqf.io.readers.excel import read_excel
-from icqf.io.readers.redcap import COLUMNS as REDCAP_HEADINGS
 from icqf.io.readers.table import Table, item_columns, no_items, require_file
 from icqf.io.write import harmless, unharmed
 from icqf.screening.answer_words import means_no_answer, no_answer_values, plain
@@ -270,13 +270,11 @@ def entries_of(path: Path) -> Entries:
     """The entries of a codebook file, each with its place; warns about unknown columns."""
     kind = dictionary_at(path)
     if kind is not None:
-        raise _is_dictionary(path, kind.what)
+        remedy = Advice("Give it with {dictionary} instead of {codebook}.")
+        raise InputError(
+            f"{path.name}: this is {kind.what}, not a codebook.", code="dictionary", remedy=remedy
+        )
     return _toml_entries(path) if path.suffix.lower() == ".toml" else _table_entries(path)
-
-
-def _is_dictionary(path: Path, what: str) -> InputError:
-    remedy = Advice("Give it with {dictionary} instead of {codebook}.")
-    return InputError(f"{path.name}: this is {what}, not a codebook.", code="dictionary", remedy=remedy)
 
 
 def _table_entries(path: Path) -> Entries:
@@ -285,14 +283,12 @@ def _table_entries(path: Path) -> Entries:
     else:
         headings = [str(name) for name in read_delimited(path, literal=True).frame.columns]
         table = read_delimited(path, text=headings, literal=True)  # all text, as 007 may be a name
-    names = {_heading(name): name for name in table.frame.columns}
+    names = {heading_of(name): name for name in table.frame.columns}
     known = {
         key: next((names[word] for word in (key, *words) if word in names), None)
         for key, words in SPELLINGS.items()
     }
     if known["name"] is None:
-        if any(_heading(word) in names for word in REDCAP_HEADINGS["field"]):
-            raise _is_dictionary(path, "a REDCap data dictionary")
         raise InputError(f"{path.name}: the codebook has no column 'name'.{did_you_mean('name', names)}")
     _warn_unused([name for name in table.frame.columns if name not in known.values()], known, path.name)
     frame = table.frame.astype(object).where(table.frame.notna(), "")
@@ -308,16 +304,12 @@ def _table_entries(path: Path) -> Entries:
     return entries
 
 
-def _heading(name: object) -> str:
-    return re.sub(r"[\W_]+", "_", str(name).strip().lower()).strip("_")
-
-
 def _warn_unused(others: Iterable[str], known: Mapping[str, str | None], source: str) -> None:
     """Warn about columns that are not used, with the known heading each may be meant to be."""
     open_keys = {word: key for key, words in SPELLINGS.items() for word in (key, *words) if not known[key]}
     unused = []
     for name in others:
-        near = get_close_matches(_heading(name), open_keys, n=1, cutoff=NEAR)
+        near = get_close_matches(heading_of(name), open_keys, n=1, cutoff=NEAR)
         if near:
             warnings.warn(
                 InputWarning(

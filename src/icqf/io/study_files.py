@@ -25,6 +25,7 @@ ROW_NAMES = "rowname"  # what a first column without a name is called, as in R's
 FILES = ("answers", "codebook", "dictionary", "participants")
 DOUBLED = ("first", "last", "leave-out")
 LEAVE_OUT, KEEP = WITHOUT_ID = ("leave-out", "keep")
+MISSING_ANSWER, LOWEST = NOT_ASKED = ("missing", "lowest")
 AND = " + "  # between the columns of a compound id
 _NAMES = ("confounds", "items", "subscales", "reverse")
 
@@ -64,9 +65,9 @@ class StudyFiles(Settings):
         Names the items and their ranges. None: the file's own description of its columns, or else every
         column that looks like answers, with observed ranges, as the notes report.
     dictionary : path, optional
-        Description of the columns: a REDCap data dictionary (CSV), a BIDS sidecar (JSON), a ReproSchema
-        activity or protocol (a file or its folder), or a codebook of openpsychometrics.org (text). One that
-        is given as `codebook` becomes the dictionary.
+        Description of the columns: of REDCap (CSV or project XML), NDA, ABCD or LORIS, a BIDS sidecar (JSON),
+        a ReproSchema activity or protocol (a file or its folder), or a codebook of openpsychometrics.org
+        (text). One that is given as `codebook` becomes the dictionary.
     participants : path, optional
         Table with confounds, groups or weights by participant id, if `answers` lacks them.
     about : path, optional
@@ -95,6 +96,9 @@ class StudyFiles(Settings):
         Which of several rows of one participant at one visit to use; None refuses them.
     without_id : {"leave-out", "keep"}, optional
         What to do with rows without an id: leave them out, or call them by their row; None refuses them.
+    not_asked : {"missing", "lowest"}
+        How to count an empty answer to a question that an earlier answer rules out, by the dictionary's
+        branching logic: as missing, or as the lowest answer ("no", "never").
     long : pair of str, optional
         Columns of the items and of the answers, if each row is one answer. Empty: recognised by their names;
         ``("no",)``: no row is one answer.
@@ -116,7 +120,8 @@ class StudyFiles(Settings):
     )
     codebook: Path | None = file(None, "Codebook of the items: CSV, Excel or TOML.")
     dictionary: Path | None = file(
-        None, "Description of the columns: REDCap, BIDS, ReproSchema or openpsychometrics.org."
+        None,
+        "Description of the columns: REDCap, NDA, ABCD, LORIS, BIDS, ReproSchema, openpsychometrics.",
     )
     participants: Path | None = file(
         None, "Table with confounds, groups or weights by participant id, where ANSWERS lacks them."
@@ -178,6 +183,12 @@ class StudyFiles(Settings):
         kind=OneOf(WITHOUT_ID),
         usual="none: such rows are refused",
         label="Rows without an id",
+    )
+    not_asked: str = option(
+        MISSING_ANSWER,
+        "Questions ruled out by an earlier answer: missing, or the lowest answer (no, never).",
+        kind=OneOf(NOT_ASKED),
+        label="Questions that were not asked because of an earlier answer",
     )
     long: tuple[str, ...] = option(
         (),

@@ -140,6 +140,7 @@ REASONS = {
     "sum": "Left out because they are sums or means of other columns",
     "score": "Left out as scores, by their names and ranges",
     "other scale": "Left out because no other columns share their answer scale",
+    "identifying": "Left out because the dictionary marks them as identifying participants",
     "metadata": "Left out because the survey program adds them to every export",
     "not a question": "Left out because the file does not describe them as questions with one answer",
     "not in the codebook": "Left out because they are not in the codebook",
@@ -207,6 +208,7 @@ def recognise(
     texts: Mapping[str, Sequence[str]] | None = None,
     declared: Collection[str] = (),
     metadata: Collection[str] = (),
+    identifying: Collection[str] = (),
 ) -> Columns:
     """Distinguish the items of a table from its other columns."""
     roles, texts = roles or {}, texts or {}
@@ -228,7 +230,9 @@ def recognise(
     )
     inside = _inside_matrix(families, [name for name in names if name in columns], kinds)
     for name, column in columns.items():
-        if name in status or name in metadata:
+        if name in identifying:
+            reasons[name] = LeftOut(name, "identifying")
+        elif name in status or name in metadata:
             reasons[name] = LeftOut(name, "metadata")
         elif column.reason == "date":
             reasons[name] = LeftOut(name, "date")

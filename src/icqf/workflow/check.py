@@ -22,7 +22,7 @@ from icqf.io.readers.files import read_table
 from icqf.io.readers.questionnaires import Codebook, StudyTable, read_answers, read_files, study_table
 from icqf.io.readers.table import Table, recognised_id
 from icqf.io.readers.visit_columns import visits_of
-from icqf.io.study_files import AND, StudyFiles
+from icqf.io.study_files import AND, LOWEST, StudyFiles
 from icqf.screening.histograms import bars_of
 from icqf.screening.missing_codes import number
 from icqf.workflow.options import StudyOptions, as_options
@@ -298,6 +298,8 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
         offered += [Remedy(label, {"doubled": choice}) for choice, label in _DOUBLED.items()]
     if finding.code == "missing-id":
         offered += [Remedy(label, {"without_id": choice}) for choice, label in _WITHOUT_ID.items()]
+    if finding.code == "not-asked" and fields["ruled_out"]:
+        offered.append(Remedy("Count them as the lowest answer", {"not_asked": LOWEST}))
     if finding.code == "text-answers" and not fields["codebook"]:
         does = f"Use the order {fields['order']}" if fields["labels"] else "List the words in a codebook"
         offered.append(Remedy(does, codebook=True))

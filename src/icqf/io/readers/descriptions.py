@@ -59,7 +59,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def plain_text(text: object) -> str:
     """Return a text on one line, without HTML."""
-    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", str(text))).split())
+    return " ".join(html.unescape(re.sub(r"<[^<>]+>", " ", str(text))).split())
 
 
 def described_by(

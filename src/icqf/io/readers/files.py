@@ -11,13 +11,12 @@ import numpy as np
 import pandas as pd
 
 from icqf.data.settings import parameter_error
-from icqf.errors import InputError
+from icqf.errors import Advice, InputError
 from icqf.io.dictionary_formats import dictionary_at
-from icqf.io.formats import EXCEL, READERS, TEXT
+from icqf.io.formats import DICTIONARIES, EXCEL, READERS, TEXT
 from icqf.io.readers import delimited, excel
 from icqf.io.readers.header import find_header
 from icqf.io.readers.platforms import recognised_export
-from icqf.io.readers.redcap import REDCAP
 from icqf.io.readers.table import (
     Table,
     check_header,
@@ -136,20 +135,35 @@ def with_id(table: Table) -> Table:
 
     A column of few values does not hold ids, whatever its name.
     """
-    by_name = [name for name in names_of_ids(table.frame.columns) if may_be_id(table.frame[name])]
+    by_name = [
+        name
+        for name in names_of_ids(table.frame.columns)
+        if may_be_id(table.frame[name]) and name not in table.identifying
+    ]
     if table.id is not None and may_be_id(table.frame[table.id]):
         return table
     if by_name:
         return replace(table, id=by_name[0])
     first = table.frame.iloc[:, 0] if table.frame.shape[1] else pd.Series(dtype=object)
-    return replace(table, id=str(first.name) if numbers_participants(first) else None)
+    numbered = numbers_participants(first) and first.name not in table.identifying
+    return replace(table, id=str(first.name) if numbered else None)
 
 
 def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:
     description = Path(dictionary) if dictionary is not None else sidecar_of(path)
     if description is None:
         return table
-    kind = dictionary_at(description) or REDCAP  # which says what is missing
+    if not description.is_dir():
+        require_file(description)
+    kind = dictionary_at(description)
+    if kind is None:
+        kinds = [DICTIONARIES.load(name).what for name in DICTIONARIES]
+        raise InputError(
+            f"{description.name}: this is not a dictionary that can be read, which would be "
+            f"{', '.join(kinds[:-1])} or {kinds[-1]}. A table with one row per item is a codebook.",
+            code="not-a-dictionary",
+            remedy=Advice("Give a codebook with {codebook}."),
+        )
     return kind.apply(table, description)
 
 

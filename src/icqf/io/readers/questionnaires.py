@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from icqf.data.check import IDS
+from icqf.data.check import FILLED, IDS
 from icqf.data.direction import REVERSED, with_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
+from icqf.data.settings import parameter_error
 from icqf.errors import Advice, InputError, InputWarning, Note, counted, did_you_mean, listed
 from icqf.io.about import about_of
 from icqf.io.codebook import merged, read_codebook
@@ -28,6 +29,7 @@ from icqf.io.readers.cells import (
     words_note,
 )
 from icqf.io.readers.confound_columns import confounds_of
+from icqf.io.readers.dictionaries import RULED_OUT
 from icqf.io.readers.files import read_table
 from icqf.io.readers.long_tables import widened
 from icqf.io.readers.table import (
@@ -42,7 +44,7 @@ from icqf.io.readers.table import (
     require_column,
 )
 from icqf.io.readers.visit_columns import keep_visit, once_each, repeated_rows
-from icqf.io.study_files import AND, KEEP, StudyFiles
+from icqf.io.study_files import AND, KEEP, LOWEST, StudyFiles
 from icqf.screening.columns import LeftOut, sentences
 
 Codebook = Sequence[Item] | str | os.PathLike[str] | None
@@ -218,6 +220,7 @@ def assemble(
         if name is not None:
             require_column(table, name, role)
     identity = id or table.id
+    _warn_identifying(table, confounds)
     for name in confounds:
         if name == identity or recognised_id([name]) is not None:
             raise InputError(
@@ -244,6 +247,7 @@ def assemble(
         if table.structural is None
         else table.structural[[item.name for item in chosen]].set_axis(index, axis=0)
     )
+    not_asked = None if structural is None else structural.astype(bool) & answers.isna()
     notes = (*table.notes, *dropped, *id_notes, *item_notes, *number_notes, *code_notes, *confound_notes)
     draft = Draft(
         answers=answers,
@@ -254,7 +258,7 @@ def assemble(
         else pd.Series(table.frame[groups].to_numpy(), index=index, name=groups),
         weights=None if weights is None else _weights(table, weights, entries, index),
         notes=notes,
-        structural=structural,
+        structural=not_asked,
         source=table.source,
         file_rows=table.rows,
         left_out=left_out,
@@ -263,7 +267,48 @@ def assemble(
         about=table.about,
     )
     draft = replace(draft, notes=(*notes, *_range_notes(draft)))
-    return with_reversed(draft, files.reverse)
+    draft = with_reversed(draft, files.reverse)
+    return draft if files.not_asked != LOWEST else _with_lowest(draft, structural)
+
+
+def _warn_identifying(table: Table, confounds: Iterable[str]) -> None:
+    marked = [name for name in confounds if name in table.identifying]
+    if marked:
+        verb = "is" if len(marked) == 1 else "are"
+        warnings.warn(
+            InputWarning(
+                f"{table.source}: {listed(marked)} {verb} marked as identifying participants in the "
+                "dictionary, and categories of confounds are stored in the model file.",
+                code="identifying-confound",
+                column=marked[0],
+                remedy="Leave it out, or use a coarser variable, such as age in years.",
+            ),
+            stacklevel=2,
+        )
+
+
+def _with_lowest(draft: Draft, codes: pd.DataFrame | None) -> Draft:
+    """Fill in the lowest answer to questions that an earlier answer rules out; `codes` as in `Table`."""
+    if codes is None or draft.structural is None:
+        raise parameter_error(
+            "not_asked",
+            " says how to count questions that were not asked, but no dictionary says which ones these are; "
+            "give one, or leave it out.",
+        )
+    ruled_out = (codes == RULED_OUT) & draft.structural
+    ends = draft.ranges()
+    lowest = {item.name: ends.loc[item.name, "max" if item.reverse else "min"] for item in draft.items}
+    count, left = int(ruled_out.to_numpy().sum()), int((draft.structural & ~ruled_out).to_numpy().sum())
+    text = f"{counted(count, 'answer')} that {'was' if count == 1 else 'were'} not asked for, as an earlier "
+    text += "answer rules the question out, counted as the lowest answer."
+    if left:
+        text += f" {left} more stay missing, as the earlier question was not answered."
+    return replace(
+        draft,
+        answers=draft.answers.mask(ruled_out, pd.Series(lowest), axis=1),
+        structural=draft.structural & ~ruled_out,
+        notes=(*draft.notes, Note(FILLED, text)),
+    )
 
 
 def _declared_by_file(

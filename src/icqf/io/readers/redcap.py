@@ -1,297 +1,389 @@
-"""REDCap: a raw export (CSV) with its data dictionary (CSV)."""
+"""REDCap: data dictionaries (CSV), and projects with or without answers (XML, CDISC ODM)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from xml.parsers import expat
 
 import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item
-from icqf.errors import InputError, listed
+from icqf.errors import Advice, InputError
 from icqf.io.dictionary_formats import DictionaryFormat
-from icqf.io.formats import TEXT
-from icqf.io.readers.delimited import read_delimited
-from icqf.io.readers.statistical import label_notes, labelled_item
+from icqf.io.readers.branching import box_column
+from icqf.io.readers.descriptions import plain_text
+from icqf.io.readers.dictionaries import Dictionary, Field, applied, column_of, table_format
+from icqf.io.readers.statistical import labelled_item
 from icqf.io.readers.table import Table, require_file
 
-TOKEN = re.compile(
-    r"\s*(?:(?P<field>\[\s*[A-Za-z0-9_]+\s*(?:\(\s*-?[A-Za-z0-9_]+\s*\))?\s*\])|(?P<text>'[^']*'|\"[^\"]*\")"
-    r"|(?P<number>-?\d+(?:\.\d+)?)|(?P<sign><>|!=|<=|>=|=|<|>)|(?P<join>and\b|or\b|not\b|&&|\|\||!)|(?P<bracket>[()]))",
-    re.IGNORECASE,
-)
-COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "=": np.equal,
-    "<>": np.not_equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
-}
-
-
-class NotUnderstood(ValueError):
-    """The expression uses something beyond the supported part of the language."""
-
-
-def shown(expression: str, frame: pd.DataFrame) -> np.ndarray:
-    """Return for each record whether the branching logic shows the field."""
-    return _Parser(expression, frame).parse()
-
-
-class _Parser:
-    def __init__(self, expression: str, frame: pd.DataFrame) -> None:
-        self.frame = frame
-        self.tokens: list[tuple[str, str]] = []
-        self.at = 0
-        text, place = expression.strip(), 0
-        while place < len(text):
-            match = TOKEN.match(text, place)
-            if match is None:
-                raise NotUnderstood(text[place : place + 20].strip())
-            self.tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
-            place = match.end()
-
-    def parse(self) -> np.ndarray:
-        value = self._either()
-        if self.at < len(self.tokens):
-            raise NotUnderstood(self.tokens[self.at][1])
-        return value
-
-    def _next(self, *words: str) -> bool:
-        if self.at < len(self.tokens) and self.tokens[self.at][1].lower() in words:
-            self.at += 1
-            return True
-        return False
-
-    def _either(self) -> np.ndarray:
-        value = self._both()
-        while self._next("or", "||"):
-            value = value | self._both()
-        return value
-
-    def _both(self) -> np.ndarray:
-        value = self._one()
-        while self._next("and", "&&"):
-            value = value & self._one()
-        return value
-
-    def _one(self) -> np.ndarray:
-        if self._next("not", "!"):
-            return ~self._one()
-        if self._next("("):
-            value = self._either()
-            if not self._next(")"):
-                raise NotUnderstood("a bracket that is not closed")
-            return value
-        return self._comparison()
-
-    def _comparison(self) -> np.ndarray:
-        left = self._operand()
-        if self.at >= len(self.tokens) or self.tokens[self.at][0] != "sign":
-            raise NotUnderstood("a field without a comparison")
-        sign = self.tokens[self.at][1]
-        self.at += 1
-        right = self._operand()
-        left_number, right_number = (_numbers(side) for side in (left, right))
-        both = ~np.isnan(left_number) & ~np.isnan(right_number)
-        as_numbers = COMPARE[sign](left_number, right_number)
-        if sign in ("=", "<>", "!="):
-            return np.where(both, as_numbers, COMPARE[sign](left, right))
-        return both & as_numbers
-
-    def _operand(self) -> np.ndarray:
-        if self.at >= len(self.tokens):
-            raise NotUnderstood("an expression that ends early")
-        kind, token = self.tokens[self.at]
-        self.at += 1
-        if kind == "field":
-            return self._field(token[1:-1].replace(" ", ""))
-        if kind in ("text", "number"):
-            return np.full(len(self.frame), token.strip("'\""), dtype=object)
-        raise NotUnderstood(token)
-
-    def _field(self, name: str) -> np.ndarray:
-        checkbox = re.fullmatch(r"(\w+)\((-?\w+)\)", name)
-        column = f"{checkbox[1]}___{checkbox[2].replace('-', '_').lower()}" if checkbox else name
-        if column not in self.frame.columns:
-            raise NotUnderstood(f"[{name}], which is not a column")
-        values = self.frame[column]
-        if pd.api.types.is_numeric_dtype(values.dtype):
-            numbers = values.to_numpy(dtype=float, na_value=np.nan)
-            return np.array(["" if np.isnan(v) else f"{v:.15g}" for v in numbers], dtype=object)
-        return values.astype(object).where(values.notna(), "").astype(str).str.strip().to_numpy(dtype=object)
-
-
-def _numbers(side: np.ndarray) -> np.ndarray:
-    return pd.to_numeric(pd.Series(side, dtype=object), errors="coerce").to_numpy(dtype=float)
-
-
 COLUMNS = {
-    "field": ("Variable / Field Name", "field_name"),
-    "form": ("Form Name", "form_name"),
-    "kind": ("Field Type", "field_type"),
-    "label": ("Field Label", "field_label"),
-    "choices": ("Choices, Calculations, OR Slider Labels", "select_choices_or_calculations"),
-    "lowest": ("Text Validation Min", "text_validation_min"),
-    "highest": ("Text Validation Max", "text_validation_max"),
-    "logic": ("Branching Logic (Show field only if...)", "branching_logic"),
-    "matrix": ("Matrix Group Name", "matrix_group_name"),
+    "name": ("variable_field_name", "field_name"),
+    "form": ("form_name",),
+    "kind": ("field_type",),
+    "label": ("field_label",),
+    "choices": ("choices_calculations_or_slider_labels", "select_choices_or_calculations"),
+    "note": ("field_note",),
+    "lowest": ("text_validation_min",),
+    "highest": ("text_validation_max",),
+    "identifier": ("identifier",),
+    "logic": ("branching_logic_show_field_only_if", "branching_logic"),
+    "matrix": ("matrix_group_name",),
+    "annotation": ("field_annotation",),
 }
 QUESTIONS = ("radio", "yesno", "truefalse", "slider")
 FEWEST_MENUS = 3  # dropdown fields with the same choices that make an instrument
 FIXED = {
-    "yesno": {0.0: "No", 1.0: "Yes"},
-    "truefalse": {0.0: "False", 1.0: "True"},
-    "checkbox": {0.0: "Unchecked", 1.0: "Checked"},
+    "yesno": "0, No | 1, Yes",
+    "truefalse": "0, False | 1, True",
+    "checkbox": "0, Unchecked | 1, Checked",
 }
+SPELLINGS = {"select": "dropdown", "textarea": "notes"}  # field types in XML and in dictionaries
+EVENT, INSTRUMENT, INSTANCE = "redcap_event_name", "redcap_repeat_instrument", "redcap_repeat_instance"
+_REVERSED = re.compile(r"@REVERSED?\b|\breverse[- ]?(scored|coded|keyed)\b", re.IGNORECASE)
+_NOT_REVERSED = re.compile(r"\b(not|no|un)[- ]?reverse", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-def is_dictionary(path: Path, head: str) -> bool:
-    """Whether a text begins with the headings of a data dictionary."""
-    first = head.lstrip().partition("\n")[0]
-    known = [any(name in first for name in COLUMNS[key]) for key in ("field", "kind", "label")]
-    return path.suffix.lower() in TEXT and all(known)
+@dataclass(frozen=True)
+class Entry:
+    """A field as a dictionary describes it, in REDCap's own words."""
+
+    name: str
+    form: str = ""
+    kind: str = "text"
+    label: str = ""
+    choices: str = ""
+    note: str = ""
+    lowest: str = ""
+    highest: str = ""
+    identifier: str = ""
+    logic: str = ""
+    matrix: str = ""
+    annotation: str = ""
+    place: str = ""
 
 
-def apply_dictionary(table: Table, dictionary: Path) -> Table:
-    """Add wordings, choices and branching from the data dictionary.
+def fields_of_table(rows: pd.DataFrame, source: str) -> Dictionary:
+    """The fields of a data dictionary, or of a project's metadata from the API."""
+    cells = {key: column_of(rows, *headings) for key, headings in COLUMNS.items()}
+    entries = (
+        Entry(**dict(zip(cells, row, strict=True)), place=f"row {at}")
+        for at, row in enumerate(zip(*cells.values(), strict=True), start=2)
+    )
+    return _dictionary([entry for entry in entries if entry.name], source)
+
+
+def _dictionary(
+    entries: list[Entry], source: str, *, id: str | None = None, codes: Iterable[float | str] = ()
+) -> Dictionary:
+    """The fields of a project.
 
     A field with one answer on a scale is a question: radio (in a matrix or not), yesno, truefalse, slider,
     and dropdown if several fields share their choices. The boxes of a checkbox are not, as they are one
-    question in many columns (race, medication); they are read only if the user names them. A cell is
-    structurally missing if it is empty and the field's branching logic hides it.
+    question in many columns (race, medication); they are read only if the user names them.
     """
-    require_file(dictionary)
-    fields = _read_dictionary(dictionary)
-    known = [name for name in fields["field"] if name in table.frame.columns]
-    if not known:
-        raise InputError(
-            f"{dictionary.name}: none of its fields is a column of {table.source}. Export the raw data, "
-            "with field names as the header."
-        )
-    items: list[Item] = []
-    hidden: dict[str, np.ndarray] = {}
-    notes: list[str] = []
-    kinds = fields["kind"].str.lower()
-    menus = fields["choices"][kinds == "dropdown"].value_counts()
-    questions: list[str] = []
-    for _, entry in fields.iterrows():
-        new = [item for item in _items(entry, dictionary.name) if item.name in table.frame.columns]
-        items.extend(new)
-        kind = entry["kind"].lower()
-        if kind in QUESTIONS or (kind == "dropdown" and menus[entry["choices"]] >= FEWEST_MENUS):
-            questions += [item.name for item in new if item.declared]
-        if entry["logic"] and new:
-            _branch(entry["logic"], new, table.frame, hidden, notes)
-    structural = (
-        pd.DataFrame(False, index=table.frame.index, columns=table.frame.columns).assign(**hidden)
-        if hidden
-        else None
-    )
-    return replace(
-        table,
-        items=tuple(items),
-        candidates=tuple(questions) or None,
-        id=known[0] if known[0] == fields["field"].iloc[0] else table.id,
-        structural=structural,
-        notes=(*table.notes, f"Columns are described by {dictionary.name}.", *notes, *label_notes(items)),
-    )
+    menus = Counter(entry.choices for entry in entries if entry.kind.lower() == "dropdown")
+    fields = [
+        each for entry in entries for each in _fields(entry, menus[entry.choices], source, tuple(codes))
+    ]
+    first = entries[0].name if entries else None
+    return Dictionary(tuple(fields), id=id or first)
 
 
-def _branch(
-    logic: str, items: list[Item], frame: pd.DataFrame, hidden: dict[str, np.ndarray], notes: list[str]
-) -> None:
-    names = [item.name for item in items]
-    try:
-        not_asked = ~shown(logic, frame)
-    except NotUnderstood as error:
-        notes.append(
-            f"The branching logic of {listed(names)} was not understood ({error}); empty cells count as "
-            "not answered."
-        )
-        return
-    for name in names:
-        empty = frame[name].isna().to_numpy()
-        hidden[name] = not_asked & empty
-        answered = int((not_asked & ~empty).sum())
-        if answered and "___" not in name:
-            notes.append(
-                f"{name!r} has {answered} answers where its branching logic hides it; they are kept."
-            )
-    count = int(sum(hidden[name].sum() for name in names))
-    notes.append(f"{count} empty cells of {listed(names)} are structurally missing (not shown: {logic}).")
-
-
-def _read_dictionary(path: Path) -> pd.DataFrame:
-    raw = read_delimited(path).frame
-    chosen = {}
-    for key, spellings in COLUMNS.items():
-        column = next((name for name in spellings if name in raw.columns), None)
-        if column is None and key in ("field", "kind", "label"):
-            raise InputError(
-                f"{path.name}: the column {spellings[0]!r} of a REDCap data dictionary is missing."
-            )
-        texts = (
-            pd.Series("", index=raw.index)
-            if column is None
-            else raw[column].astype(object).where(raw[column].notna(), "")
-        )
-        chosen[key] = texts.astype(str).str.strip()
-    fields = pd.DataFrame(chosen)
-    twice = fields["field"][fields["field"].duplicated() & fields["field"].ne("")]
-    if len(twice):
-        raise InputError(f"{path.name}: the field {twice.iloc[0]!r} appears twice. Delete one of the two.")
-    return fields
-
-
-def _items(entry: pd.Series, source: str) -> list[Item]:
-    name, kind = entry["field"], entry["kind"].lower()
-    wording = _plain(entry["label"])
-    scale = entry["matrix"] or entry["form"]
+def _fields(entry: Entry, alike: int, source: str, codes: tuple[float | str, ...]) -> list[Field]:
+    kind, wording = entry.kind.lower(), plain_text(entry.label)
+    kind = SPELLINGS.get(kind, kind)
+    secret = entry.identifier.lower() in ("y", "yes", "1", "true")
+    about = Field(Item(entry.name), asked_if=entry.logic, identifying=secret, place=entry.place)
+    scale = entry.matrix or entry.form
     if kind == "checkbox":
-        boxes = [
-            (f"{name}___{code.replace('-', '_').lower()}", f"{wording}: {text}")
-            for code, text in _choices(entry, source)
-        ]
-        return [replace(labelled_item(*box, FIXED["checkbox"]), subscale=scale) for box in boxes]
-    if kind in ("radio", "dropdown"):
-        labels = {float(code): text for code, text in _choices(entry, source) if _is_numeric(code)}
-    else:
-        labels = FIXED.get(kind, {})
-    item = replace(labelled_item(name, wording, labels), subscale=scale)
-    if kind == "slider":
+        states = dict(_choices(replace(entry, choices=FIXED[kind]), source))
+        boxes = [(box_column(entry.name, code), text) for code, text in _choices(entry, source)]
+        items = [labelled_item(name, f"{wording}: {text}", _numeric(states)) for name, text in boxes]
+        return [replace(about, item=replace(item, subscale=scale)) for item in items]
+    choices = entry.choices if kind in ("radio", "dropdown") else FIXED.get(kind, "")
+    labels = _numeric(dict(_choices(replace(entry, choices=choices), source)))
+    item = replace(labelled_item(entry.name, wording, labels, codes), subscale=scale)
+    if kind == "slider" or (kind == "text" and _NUMBER.fullmatch(entry.lowest + entry.highest)):
         ends = [
-            float(entry[key]) if _is_numeric(entry[key]) else end
-            for key, end in (("lowest", 0.0), ("highest", 100.0))
+            float(text) if _NUMBER.fullmatch(text) else usual
+            for text, usual in ((entry.lowest, 0.0), (entry.highest, 100.0))
         ]
-        item = replace(item, min=ends[0], max=ends[1])
-    return [item]
+        if ends[0] < ends[1] and (kind == "slider" or (entry.lowest and entry.highest)):
+            item = replace(item, min=ends[0], max=ends[1])
+    stated = f"{entry.annotation} {entry.note}"
+    if item.declared and _REVERSED.search(stated) and not _NOT_REVERSED.search(stated):
+        item = replace(item, reverse=True)
+    question = item.declared and (kind in QUESTIONS or (kind == "dropdown" and alike >= FEWEST_MENUS))
+    return [replace(about, item=item, question=question)]
 
 
-def _choices(entry: pd.Series, source: str) -> list[tuple[str, str]]:
+def _choices(entry: Entry, source: str) -> list[tuple[str, str]]:
     pairs = []
-    for choice in filter(None, (part.strip() for part in entry["choices"].split("|"))):
+    between = "|" if "|" in entry.choices else "\n"
+    for choice in filter(None, (part.strip() for part in entry.choices.split(between))):
         code, comma, text = choice.partition(",")
         if not comma:
             raise InputError(
-                f"{source}: the field {entry['field']!r} has the choice {choice!r} without a value. Write "
+                f"{source}: the field {entry.name!r} has the choice {choice!r} without a value. Write "
                 "choices as '0, Never | 1, Often'."
             )
-        pairs.append((code.strip(), _plain(text)))
+        pairs.append((code.strip(), plain_text(text)))
     return pairs
 
 
-def _plain(text: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", text).split())
+def _numeric(labels: Mapping[str, str]) -> dict[float, str]:
+    return {float(code): text for code, text in labels.items() if _NUMBER.fullmatch(code)}
 
 
-def _is_numeric(text: str) -> bool:
-    return bool(re.fullmatch(r"-?\d+(\.\d+)?", text))
+# --- projects in XML ----------------------------------------------------------------------------------------
 
 
-REDCAP = DictionaryFormat("a REDCap data dictionary", is_dictionary, apply_dictionary)
+def read_project(path: Path) -> Table:
+    """Read the answers of a project in XML, with its dictionary."""
+    project = _Project.read(path)
+    if not project.records:
+        raise InputError(
+            f"{path.name}: this project holds descriptions of fields, but no answers.",
+            code="no-answers",
+            remedy=Advice("Give this file with {dictionary}, beside the table of answers (CSV)."),
+        )
+    table = Table(project.frame(), path.name, np.arange(1, len(project.records) + 1), id=project.id)
+    return applied(table, project.dictionary(path.name), path)
+
+
+def apply_project(table: Table, path: Path) -> Table:
+    """Add the descriptions of a project in XML."""
+    require_file(path)
+    return applied(table, _Project.read(path).dictionary(path.name), path)
+
+
+@dataclass
+class _Project:
+    """A project, collected from its XML as it is parsed."""
+
+    id: str = "record_id"
+    codes: list[float | str] = field(default_factory=list)
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)  # attributes by column
+    forms: dict[str, str] = field(default_factory=dict)  # by group of items
+    groups: dict[str, str] = field(default_factory=dict)  # group of items by column
+    lists: dict[str, list[tuple[str, str]]] = field(default_factory=dict)  # codes and labels
+    boxes: dict[str, str] = field(default_factory=dict)  # choices of a checkbox, by list
+    repeating: set[str] = field(default_factory=set)
+    records: dict[tuple[str, str, str, str], dict[str, str]] = field(default_factory=dict)
+    # Where the parser is: the first element, names and attributes of the open ones, and the text of the last.
+    root: str = ""
+    opened: list[tuple[str, dict[str, str]]] = field(default_factory=list)
+    text: list[str] = field(default_factory=list)
+    list_id: str = ""
+    code: str = ""
+    column: dict[str, str] = field(default_factory=dict)
+    subject: str = ""
+    event: tuple[str, str] = ("", "")
+    form: tuple[str, str] = ("", "")
+
+    @classmethod
+    def read(cls, path: Path) -> _Project:
+        project = cls()
+        parser = expat.ParserCreate(namespace_separator=None)
+        parser.StartDoctypeDeclHandler = project.refuse_definitions
+        parser.StartElementHandler, parser.EndElementHandler = project.start, project.end
+        parser.CharacterDataHandler = project.text.append
+        parser.buffer_text = True
+        try:
+            with path.open("rb") as file:
+                parser.ParseFile(file)
+        except expat.ExpatError as error:
+            what = str(error).partition(":")[0]
+            raise InputError(
+                f"{path.name}: this is not valid XML ({what} in line {error.lineno}). Was it saved whole? "
+                "Export it from REDCap once more."
+            ) from None
+        except InputError as error:
+            raise error.at(path.name) from None
+        except (LookupError, ValueError) as error:
+            raise InputError(f"{path.name}: this XML cannot be read ({error}). Save it as UTF-8.") from None
+        if not project.columns:
+            raise InputError(f"{path.name}: this project describes no field (ItemDef).")
+        return project
+
+    def refuse_definitions(self, *_: object) -> None:
+        """Refuse a document that defines entities, which could name other files or grow without end."""
+        raise InputError(
+            "the XML begins with a document type definition (DOCTYPE), which REDCap never writes, so it is "
+            "not read. Export the project from REDCap once more."
+        )
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if not self.root:
+            self.root = _local(name)
+            if self.root != "ODM":
+                raise InputError(
+                    f"this is XML, but not a REDCap project (CDISC ODM): it begins with {name!r}. Export it "
+                    "from REDCap under 'Other functionality', or as CSV."
+                )
+        name = _local(name)
+        if len(self.opened) > 100:
+            raise InputError("the XML is nested too deeply to be a REDCap project.")
+        self.opened.append((name, attributes))
+        self.text.clear()
+        handle = getattr(self, f"on_{name.lower()}", None)
+        if handle is not None:
+            handle(attributes)
+        elif name.startswith("ItemData") and "ItemOID" in attributes and "Value" in attributes:
+            self.answer(attributes["ItemOID"], attributes["Value"])
+
+    def end(self, name: str) -> None:
+        name, attributes = self.opened.pop()
+        text = "".join(self.text).strip()
+        self.text.clear()
+        above = self.opened[-1][0] if self.opened else ""
+        if name in ("TranslatedText", "FormattedTranslatedText"):
+            if above == "Question" and text:
+                self.column["label"] = text
+            elif above == "Decode":
+                self.lists.setdefault(self.list_id, []).append((self.code, text))
+        elif name == "CheckValue" and above == "RangeCheck":
+            self.column[self.opened[-1][1].get("Comparator", "")] = text
+        elif name == "MissingDataCodes":
+            for part in filter(None, re.split(r"\||\n", text)):
+                code = re.split(r"[,=]", part, maxsplit=1)[0].strip()
+                self.codes.append(float(code) if _NUMBER.fullmatch(code) else code)
+        elif name.startswith("ItemData") and "ItemOID" in attributes and "Value" not in attributes:
+            self.answer(attributes["ItemOID"], text)
+
+    def on_metadataversion(self, attributes: dict[str, str]) -> None:
+        self.id = attributes.get("redcap:RecordIdField", self.id)
+
+    def on_repeatinginstrument(self, attributes: dict[str, str]) -> None:
+        self.repeating.add(attributes.get("redcap:RepeatInstrument", ""))
+
+    def on_formdef(self, attributes: dict[str, str]) -> None:
+        self.form = (attributes.get("redcap:FormName") or _after_dot(attributes.get("OID", "")), "")
+
+    def on_itemgroupref(self, attributes: dict[str, str]) -> None:
+        self.forms[attributes.get("ItemGroupOID", "")] = self.form[0]
+
+    def on_itemgroupdef(self, attributes: dict[str, str]) -> None:
+        self.list_id = attributes.get("OID", "")
+
+    def on_itemref(self, attributes: dict[str, str]) -> None:
+        self.groups[attributes.get("ItemOID", "")] = self.list_id
+
+    def on_itemdef(self, attributes: dict[str, str]) -> None:
+        oid = attributes.get("OID", "")
+        if oid in self.columns:
+            raise InputError(f"the field {oid!r} is described twice. Export the project once more.")
+        self.column = self.columns[oid] = dict(attributes)
+
+    def on_codelistref(self, attributes: dict[str, str]) -> None:
+        self.column["list"] = attributes.get("CodeListOID", "")
+
+    def on_codelist(self, attributes: dict[str, str]) -> None:
+        self.list_id = attributes.get("OID", "")
+        if choices := attributes.get("redcap:CheckboxChoices"):
+            self.boxes[self.list_id] = choices
+
+    def on_codelistitem(self, attributes: dict[str, str]) -> None:
+        self.code = attributes.get("CodedValue", "")
+
+    def on_subjectdata(self, attributes: dict[str, str]) -> None:
+        self.subject = attributes.get("SubjectKey", "")
+        self.id = attributes.get("redcap:RecordIdField", self.id)
+
+    def on_studyeventdata(self, attributes: dict[str, str]) -> None:
+        name = attributes.get("redcap:UniqueEventName") or _after_dot(attributes.get("StudyEventOID", ""))
+        self.event = (name, attributes.get("StudyEventRepeatKey", "1"))
+
+    def on_formdata(self, attributes: dict[str, str]) -> None:
+        self.form = (_after_dot(attributes.get("FormOID", "")), attributes.get("FormRepeatKey", "1"))
+
+    def answer(self, column: str, value: str) -> None:
+        """Add an answer to the row of its participant, event and instance."""
+        event, again = self.event
+        form, instance = self.form
+        repeats = form in self.repeating or instance not in ("", "1")
+        row = (self.subject, event, form if repeats else "", instance if repeats else "")
+        if not repeats and again not in ("", "1"):
+            row = (self.subject, event, "", again)
+        self.records.setdefault(row, {})[column] = value
+
+    def frame(self) -> pd.DataFrame:
+        """The answers, as REDCap exports them in a CSV file."""
+        names = [self._named(oid) for oid in self.columns]
+        order = dict(zip(self.columns, names, strict=True))
+        rows = []
+        for (subject, event, form, instance), answers in self.records.items():
+            row = {order.get(oid, oid): value for oid, value in answers.items()}
+            about = {EVENT: event, INSTRUMENT: form, INSTANCE: instance}
+            rows.append({self.id: subject, **about, **row, self.id: subject})
+        columns = dict.fromkeys([self.id, EVENT, INSTRUMENT, INSTANCE, *names, *(n for r in rows for n in r)])
+        frame = pd.DataFrame(rows, columns=list(columns), dtype=object)
+        frame = frame.where(frame.notna() & (frame != ""), None)
+        for name in (EVENT, INSTRUMENT, INSTANCE):
+            if frame[name].nunique(dropna=False) < 2:
+                frame = frame.drop(columns=name)
+        for name in frame.columns.difference([self.id], sort=False):
+            numbers = pd.to_numeric(frame[name], errors="coerce")
+            if numbers.notna().sum() == frame[name].notna().sum():
+                frame[name] = numbers.astype(float)
+        return frame
+
+    def dictionary(self, source: str) -> Dictionary:
+        """The fields in the order of the project."""
+        entries: dict[str, Entry] = {}
+        for oid, about in self.columns.items():
+            name = about.get("redcap:Variable") or self._named(oid)
+            if name not in entries:
+                entries[name] = self._entry(name, about, self.forms.get(self.groups.get(oid, ""), ""))
+        forms = {f"{entry.form}_complete" for entry in entries.values()}
+        kept = [entry for name, entry in entries.items() if name not in forms]
+        return _dictionary(kept, source, id=self.id, codes=self.codes)
+
+    def _named(self, oid: str) -> str:
+        """The column of an item: in other programs' ODM, its name is not its OID."""
+        about = self.columns[oid]
+        return oid if "redcap:Variable" in about else about.get("Name", oid)
+
+    def _entry(self, name: str, about: Mapping[str, str], form: str) -> Entry:
+        labels = self.lists.get(about.get("list", ""), [])
+        kind = about.get("redcap:FieldType") or ("radio" if labels else "text")
+        choices = " | ".join(f"{code}, {text.replace('|', '/')}" for code, text in dict(labels).items())
+        return Entry(
+            name,
+            form,
+            SPELLINGS.get(kind, kind),
+            about.get("label", ""),
+            self.boxes.get(about.get("list", ""), choices),
+            about.get("redcap:FieldNote", ""),
+            about.get("GE", about.get("GT", "")),
+            about.get("LE", about.get("LT", "")),
+            about.get("redcap:Identifier", ""),
+            about.get("redcap:BranchingLogic", ""),
+            about.get("redcap:MatrixGroupName", ""),
+            about.get("redcap:FieldAnnotation", ""),
+            f"ItemDef {name}",
+        )
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+def _after_dot(oid: str) -> str:
+    return oid.partition(".")[2] or oid
+
+
+REDCAP = table_format(
+    "a REDCap data dictionary",
+    (("variable_field_name", "field_type"), ("field_name", "field_type")),
+    fields_of_table,
+)
+REDCAP_XML = DictionaryFormat(
+    "a REDCap project (XML)", lambda path, head: path.suffix.lower() == ".xml", apply_project
+)

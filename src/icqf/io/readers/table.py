@@ -37,7 +37,7 @@ ID_NAMES = (
         "childid",
     ),
     *("participant_no", "participant_number", "id_number", "idno", "pseudonym", "guid", "uuid", "uid"),
-    *("study_id", "studyid", "responseid", "response_id", ROW_NAMES),
+    *("study_id", "studyid", "responseid", "response_id", "pscid", "candid", ROW_NAMES),
 )
 
 
@@ -59,12 +59,14 @@ class Table:
         Columns that the file describes as questions; None if it describes none.
     id : str or None
         The column of participant ids, if known or recognised.
-    structural : DataFrame of bool or None
-        True where the question was not asked.
+    structural : DataFrame of int or None
+        Where a question was not asked: 1, or 2 if an earlier answer rules it out; elsewhere 0.
     metadata : tuple of str
         Columns that the survey program added, such as times; never items.
     notes : tuple of str
         What was done while reading.
+    identifying : tuple of str
+        Columns that a dictionary marks as identifying participants; never items, nor ids unless named.
     first : int
         The number of the first participant if there are no ids; more than 1 in a later part of a table.
     about : About
@@ -88,6 +90,7 @@ class Table:
     structural: pd.DataFrame | None = None
     metadata: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
+    identifying: tuple[str, ...] = ()
     first: int = 1
     about: About = NOT_STATED
 
@@ -199,6 +202,7 @@ def item_columns(table: Table, roles: Mapping[str, str] | None = None) -> Column
         texts={name: (item.wording, *(text for _, text in item.labels)) for name, item in described.items()},
         declared={name for name, item in described.items() if item.declared},
         metadata=table.metadata,
+        identifying=table.identifying,
     )
 
 

@@ -20,8 +20,9 @@ from icqf.screening.missing_codes import number
 
 NAMES = (
     *("redcap_event_name", "redcap_repeat_instrument", "redcap_repeat_instance"),
-    *("visit", "visit_id", "visit_name", "visit_number", "visitnumber", "wave", "session", "session_id"),
-    *("timepoint", "time_point", "time", "event", "eventname", "event_name", "assessment", "occasion"),
+    *("visit", "visit_id", "visit_name", "visit_label", "visit_number", "visitnumber", "wave", "session"),
+    *("session_id", "timepoint", "time_point", "time", "event", "eventname", "event_name", "assessment"),
+    *("occasion",),
     *("phase", "round", "measurement", "followup", "follow_up", "prepost", "pre_post"),
 )
 RATERS = ("rater", "rater_id", "informant", "reporter", "judge", "observer", "respondent_type", "source")

@@ -132,7 +132,9 @@ def sample_values(analysis: Analysis) -> Values:
     )
     if structural:
         sentences.append(
-            f"{words.percent(structural, 1)} of the questions were not asked; they do not count as missing."
+            f"{words.percent(structural, 1)} of the questions were not asked; they do not count as missing. "
+            "The fit treats them as unknown, not as the lowest answer, so the loadings of such items come "
+            "only from participants who were asked."
         )
     sentences += [_confound_words(confound, limit) for confound in confounds]
     n_reversed = sum(item.reverse for item in questionnaire.items)

@@ -1,0 +1,294 @@
+"""Dictionaries of REDCap, NDA, ABCD and LORIS, and REDCap's projects in XML, on one made study."""
+
+import codecs
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dictionaries import DRINKING, ITEMS, MOOD, abcd, loris, nda, redcap, redcap_xml, study
+from icqf.errors import InputError, InputWarning
+from icqf.io import read_questionnaire, read_table
+from icqf.io.readers.nda import described_item, labels_in
+
+VISIT = {"eventname": "baseline_year_1_arm_1"}
+
+
+def read(kind, folder, **more):
+    """The study from the files of one kind; the dictionary is given as the codebook."""
+    if kind is redcap_xml:
+        return read_questionnaire(redcap_xml(folder), **more)
+    data, dictionary = kind(folder)
+    return read_questionnaire(data, codebook=dictionary, **({"visit": VISIT} if kind is abcd else {}), **more)
+
+
+@pytest.mark.parametrize("kind", [redcap, redcap_xml, nda, abcd, loris])
+def test_every_kind_gives_the_same_study(tmp_path, kind):
+    made, found = study(), read(kind, tmp_path)
+    items = {item.name.removeprefix("moods_"): item for item in found.items}
+    assert list(items) == ITEMS
+    assert (items["mood_1"].min, items["mood_1"].max, items["mood_1"].wording) == (0, 3, MOOD["mood_1"])
+    assert (items["drinks"].min, items["drinks"].max) == (0, 1)
+    codes = {"not_answered"} if kind is loris else {777, 999}
+    assert codes <= {*items["alc_1"].missing_codes}
+    expected = made[ITEMS].replace({777: np.nan, 999: np.nan}).to_numpy()
+    np.testing.assert_array_equal(found.answers.to_numpy(), expected)
+    if kind is not loris:
+        not_asked = (made["drinks"] != 1).to_numpy()
+        for name in DRINKING:
+            np.testing.assert_array_equal(found.structural[name], not_asked)
+        assert not found.structural[list(MOOD)].any(axis=None)
+
+
+@pytest.mark.parametrize("kind", [redcap, redcap_xml, nda, abcd])
+def test_questions_ruled_out_may_count_as_the_lowest_answer(tmp_path, kind):
+    made, found = study(), read(kind, tmp_path, not_asked="lowest", reverse=["alc_2"])
+    sober, unknown = made["drinks"].eq(0).to_numpy(), made["drinks"].isna().to_numpy()
+    assert (found.answers.loc[sober, ["alc_1", "alc_3"]] == 0).all(axis=None)
+    assert (found.answers.loc[sober, "alc_2"] == 3).all()  # reversed: the highest counts as 0
+    assert found.answers.loc[unknown, list(DRINKING)].isna().all(axis=None)
+    assert not found.structural[sober].any(axis=None)
+    note = f"{3 * sober.sum()} answers that were not asked for"
+    assert any(note in each and f"{3 * unknown.sum()} more stay missing" in each for each in found.notes)
+
+
+def test_lowest_needs_a_dictionary(tmp_path):
+    data, _ = redcap(tmp_path)
+    with pytest.raises(InputError, match="no dictionary says which ones these are"):
+        read_questionnaire(data, items=["mood_*"], not_asked="lowest")
+
+
+def test_identifying_columns_are_neither_items_nor_ids(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    table = read_table(data, dictionary=dictionary)
+    assert table.identifying == ("full_name", "dob")
+    text = dictionary.read_text().replace("full_name", "mrn").replace("record_id", "rid")
+    dictionary.write_text(text)
+    frame = pd.read_csv(data, dtype=str).rename(columns={"full_name": "mrn"}).drop(columns="record_id")
+    frame.to_csv(data, index=False)
+    table = read_table(data, dictionary=dictionary)
+    assert table.id is None and any("'mrn' is marked as identifying" in note for note in table.notes)
+    assert list(read_questionnaire(data, dictionary=dictionary).answers.index[:2].astype(str)) == ["1", "2"]
+    assert read_questionnaire(data, dictionary=dictionary, id="mrn").answers.index[0] == "Person 001"
+    with pytest.warns(InputWarning, match="'dob' is marked as identifying"):
+        read_questionnaire(data, dictionary=dictionary, confounds=["dob"], items=["mood_*"])
+
+
+@pytest.mark.parametrize("saved", ["bom", "excel", "windows", "workbook"])
+def test_dictionaries_as_programs_save_them(tmp_path, saved):
+    data, dictionary = redcap(tmp_path)
+    text = dictionary.read_text(encoding="utf-8-sig").replace("Low mood 1", "Schön traurig")
+    if saved == "bom":
+        dictionary.write_bytes(codecs.BOM_UTF8 + text.encode())
+    else:
+        dictionary.write_text(text)
+        frame = pd.read_csv(dictionary, dtype=str, keep_default_na=False)
+        if saved == "excel":
+            frame.to_csv(dictionary, sep=";", index=False, encoding="utf-8-sig")
+        elif saved == "windows":
+            frame.to_csv(dictionary, index=False, encoding="cp1252")
+        else:
+            dictionary = tmp_path / "dictionary.xlsx"
+            frame.to_excel(dictionary, index=False)
+    found = read_questionnaire(data, codebook=dictionary)
+    assert [item.name for item in found.items] == ITEMS
+    assert found.items[0].wording == "Schön traurig" and found.structural["alc_1"].any()
+
+
+def test_a_field_described_in_two_ways_is_refused(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    lines = dictionary.read_text().splitlines()
+    mood = next(line for line in lines if line.startswith("mood_1"))
+    dictionary.write_text("\n".join([*lines, mood]))
+    read_questionnaire(data, dictionary=dictionary)  # the same twice does no harm
+    dictionary.write_text("\n".join([*lines, mood.replace("Always", "All the time")]))
+    with pytest.raises(InputError, match=r"the field 'mood_1' appears twice \(row 7 and row 19\)"):
+        read_questionnaire(data, dictionary=dictionary)
+
+
+def test_columns_only_in_one_of_both(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    frame = pd.read_csv(data, dtype=str).drop(columns=["alc_3"]).assign(extra="1")
+    frame.to_csv(data, index=False)
+    found = read_questionnaire(data, dictionary=dictionary)
+    assert "extra" not in found.answers and len(found.items) == len(ITEMS) - 1
+    assert "dictionary.csv describes 1 item that export.csv lacks: 'alc_3'." in found.notes
+    frame.rename(columns=lambda name: f"other_{name}" if name != "record_id" else name).to_csv(data)
+    with pytest.raises(InputError, match=r"none of its questions .*'mood_1'.*another project"):
+        read_questionnaire(data, dictionary=dictionary)
+
+
+def test_logic_that_cannot_be_evaluated_is_named(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    text = dictionary.read_text()
+    dictionary.write_text(text.replace("[drinks] = '1' and (", "[screening_arm_1][drinks] = '1' and ("))
+    found = read_questionnaire(data, dictionary=dictionary)
+    said = (
+        "The branching logic of 'alc_1', 'alc_2', 'alc_3' cannot be evaluated, because it refers to another "
+        "event or instance ([screening_arm_1][drinks]); empty cells of these columns count as not answered."
+    )
+    assert said in found.notes and not found.structural["alc_1"].any()
+
+
+def test_answers_where_the_question_was_hidden_are_kept(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    frame = pd.read_csv(data, dtype=str)
+    frame["alc_1"] = frame["alc_1"].fillna("1")
+    frame.to_csv(data, index=False)
+    found = read_questionnaire(data, dictionary=dictionary)
+    n = int((study()["drinks"] != 1).sum())
+    assert any(f"{n} answers to 'alc_1' were given although" in note for note in found.notes)
+    assert found.answers["alc_1"].notna().all()
+
+
+def test_stated_reversal(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    lines = dictionary.read_text().splitlines()
+    marks = {"mood_1": "@REVERSE", "mood_2": "Reverse-scored item", "mood_3": "Not reverse scored"}
+    dictionary.write_text("\n".join(line + marks.get(line.partition(",")[0], "") for line in lines))
+    found = read_questionnaire(data, dictionary=dictionary)
+    assert [item.name for item in found.items if item.reverse] == ["mood_1", "mood_2"]
+
+
+# --- XML ----------------------------------------------------------------------------------------------------
+
+
+def test_xml_describes_an_export(tmp_path):
+    data, _ = redcap(tmp_path)
+    project = redcap_xml(tmp_path, answers=False)
+    found = read_questionnaire(data, codebook=project)
+    assert [item.name for item in found.items] == ITEMS and found.structural["alc_1"].any()
+    assert {item.subscale for item in found.items} == {"mood_matrix", "moods"}
+    with pytest.raises(InputError, match="holds descriptions of fields, but no answers"):
+        read_questionnaire(project)
+
+
+def test_events_in_xml_are_visits(tmp_path):
+    project = redcap_xml(tmp_path, events=("baseline_arm_1", "later_arm_1"))
+    with pytest.raises(InputError, match="'redcap_event_name'"):
+        read_questionnaire(project)
+    assert len(read_questionnaire(project, visit={"redcap_event_name": "later_arm_1"}).answers) == 120
+
+
+ENTITIES = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 10))
+BOMB = f'<?xml version="1.0"?><!DOCTYPE ODM [<!ENTITY e0 "ha">{ENTITIES}]><ODM>&e9;</ODM>'
+OUTSIDE = '<?xml version="1.0"?><!DOCTYPE ODM [<!ENTITY x SYSTEM "file:///etc/passwd">]><ODM>&x;</ODM>'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BOMB, "begins with a document type definition"),
+        (OUTSIDE, "begins with a document type definition"),
+        ("<html><body>Log in</body></html>", "not a REDCap project .*begins with 'html'"),
+        ("<ODM><Study>", "not valid XML .*in line 1"),
+        ("<ODM></ODM>", "describes no field"),
+        ("<ODM>" + "<a>" * 100_000, "nested too deeply"),
+        ("<ODM>\x01</ODM>", "not valid XML"),
+        ('<?xml version="1.0" encoding="klingon"?><ODM/>', "cannot be read|not valid XML"),
+        ("not xml at all", "not valid XML"),
+        ('<ODM><ItemDef OID="a"/><ItemDef OID="a"/></ODM>', "'a' is described twice"),
+    ],
+)
+def test_bad_xml_is_refused_in_one_sentence(tmp_path, text, said):
+    path = tmp_path / "project.xml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=f"^project.xml: .*{said}"):
+        read_questionnaire(path)
+
+
+def test_xml_cut_anywhere_is_refused(tmp_path):
+    whole = redcap_xml(tmp_path).read_bytes()
+    for end in range(1, len(whole), len(whole) // 50):
+        (tmp_path / "cut.xml").write_bytes(whole[:end])
+        with pytest.raises(InputError, match=r"^cut.xml: "):
+            read_table(tmp_path / "cut.xml")
+
+
+# --- labels and ranges in texts -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("notes", "span", "low", "high", "codes"),
+    [
+        ("0=No; 1=Yes; 999=missing", "0;1;999", 0, 1, (999,)),
+        ("0 = No ; 1 = Yes ; 777 = Refuse to answer ; 999 = Don't know", "", 0, 1, (777, 999)),
+        ("0, No | 1, Yes | 777, Refuse to answer | 999, Don't know", "", 0, 1, (777, 999)),
+        ("1=Yes / Sí; 0=No / No; 999=Dont Know / No sé", "1;0;999", 0, 1, (999,)),
+        ("0=0 days; 1=1 day; 2=2 days; -1=Not Applicable / No corresponde", " -1::2", 0, 2, (-1,)),
+        (
+            "1=##en##A##/en####es##B##/es##; 2=C; 777=##en##Refuse to answer##/en####es##Z##/es##",
+            "",
+            1,
+            2,
+            (777,),
+        ),
+        ("0=0;  1=1;  2=2;  10=10", "0::10", 0, 10, ()),
+        ("0 = not at all; 10 = the worst", "0::10", 0, 10, ()),
+        ("", "0::3; -9", 0, 3, (-9,)),
+        ("", "1;2;3;4;-999", 1, 4, (-999,)),
+        ("M = Male; F = Female", "M; F", None, None, ()),
+        ("Age is rounded to months", "0 :: 1260", 0, 1260, ()),
+        ("Ask if x == 1; score = sum", "", None, None, ()),
+        ("See 1=a; 1=b", "", None, None, ()),
+    ],
+)
+def test_labels_and_ranges(notes, span, low, high, codes):
+    item = described_item("q", "", notes, span)
+    assert (item.min, item.max) == (low, high) and {*item.missing_codes} == {*codes}
+
+
+def test_labels_keep_commas_and_long_texts_end():
+    assert labels_in("Choose. 0 = No, never; 1 = Yes, 2 or 3 times") == {
+        0: "No, never",
+        1: "Yes, 2 or 3 times",
+    }
+    assert len(labels_in("; ".join(f"{i}=a{i}" for i in range(200_000)))) > 1000
+
+
+def test_nda_templates_begin_with_the_name_of_the_structure(tmp_path):
+    data, definition = nda(tmp_path)
+    first, _, *rest = data.read_text().splitlines()
+    lines = ["moods,01", *(line.replace("\t", ",") for line in (first, *rest))]
+    (tmp_path / "template.csv").write_text("\n".join(lines))
+    found = read_questionnaire(tmp_path / "template.csv", codebook=definition)
+    assert [item.name for item in found.items] == ITEMS and len(found.answers) == 120
+
+
+def test_a_dictionary_of_nbdc(tmp_path):
+    data, _ = abcd(tmp_path)
+    rows = ["name,label,type_var,type_data,type_level,table_name,branching_logic"]
+    rows += [
+        f"{name},{name},item,character,ordinal,mh,{'[drinks] = 1' if name in DRINKING else ''}"
+        for name in ITEMS
+    ]
+    (tmp_path / "dd.csv").write_text("\n".join(rows))
+    found = read_questionnaire(data, codebook=tmp_path / "dd.csv", visit=VISIT, missing_codes=[777, 999])
+    named = [name for name in ITEMS if name != "drinks"]  # without levels, the only yes/no item is left out
+    assert [item.name for item in found.items] == named and found.structural["alc_1"].any()
+
+
+LORIS = """Module,Field Name,Description,Data Scope,Data Type,Data Cardinality,Options
+instruments,moods_mood_1,Low mood,session,enumeration,single,0=Never;1=Sometimes;2=Often;3=Always
+instruments,moods_mood_2,Low mood,session,enumeration,single,0=Never;1=Sometimes;2=Often;3=Always
+instruments,moods_worry_1,Worry,session,enumeration,many,0=Never;1=Sometimes
+instruments,moods_drinks,Drinks,session,enumeration,single,0=No;1=Yes
+instruments,moods_mood_1_status,Status,session,enumeration,single,not_answered
+instruments,Date_taken,Date,session,date,single,
+"""
+
+
+def test_the_table_of_loris(tmp_path):
+    data, _ = loris(tmp_path)
+    (tmp_path / "dictionary.csv").write_text(LORIS)
+    found = read_questionnaire(data, codebook=tmp_path / "dictionary.csv", missing_codes=["not_answered"])
+    assert [item.name for item in found.items] == ["moods_mood_1", "moods_mood_2", "moods_drinks"]
+    assert found.items[0].max == 3
+
+
+def test_bad_instruments_of_loris(tmp_path):
+    data, instrument = loris(tmp_path)
+    for text, said in (("hello", "is not an instrument of LORIS"), ("table{@}x\ntitle{@}y", "no questions")):
+        instrument.write_text(text)
+        with pytest.raises(InputError, match=rf"^moods.linst: .*{said}"):
+            read_questionnaire(data, dictionary=instrument)
