@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError, shortened
+from icqf.io.readers.footer import footer_note, once_named, rows_of_footer
 from icqf.io.readers.header import ROW_NAMES_NOTE, ROWS, Header, find_header
 from icqf.io.readers.platforms import with_wordings
 from icqf.io.readers.table import (
     Table,
-    check_header,
     recognised_id,
     refuse_second_header,
     with_row_names,
@@ -32,6 +32,7 @@ from icqf.io.readers.table import (
 DELIMITERS = ",;\t|"
 SAMPLE = 2**20  # bytes from which the layout is determined
 _BYTES_AT_A_TIME = 2**22
+_TAIL = 2**14  # bytes at the end in which a footer is looked for
 ALSO_MISSING = (".", "#NULL!")
 FOREIGN = {
     b"PK\x03\x04": "an Excel workbook (.xlsx)",
@@ -73,6 +74,7 @@ def read_delimited(
     if layout.start:
         data = (delimiter * (len(header) - 1) + "\n").encode() + data[layout.start :]
         above = layout.line - 2
+    data, footer = (data, ()) if literal else without_footer(data, delimiter, len(header))
     lines = None
     if not is_even(data, delimiter, len(header)):
         lines, widths = records(data, delimiter)
@@ -93,12 +95,29 @@ def read_delimited(
     rows = np.arange(2 + above, len(frame) + 2 + above)
     if lines is not None and len(lines) == len(frame) + 1:
         rows = lines[1:] + above
-    frame, notes = without_unnamed(frame, header)
+    kept, twice = once_named(frame, header, path.name, layout.row, rows)
+    frame, notes = without_unnamed(frame.iloc[:, kept], [header[at] for at in kept])
+    notes = (*twice, *notes, *footer)
     refuse_second_header(frame, rows, path.name)
     if encoding != "utf-8":
         notes = (f"The text was read as {encoding}.", *notes)
     table = Table(frame, path.name, rows, id=layout.id, notes=(*layout.notes, *notes))
-    return with_wordings(table, header, layout.wordings)
+    named = [name if at in kept else "" for at, name in enumerate(header)]
+    return with_wordings(table, named, layout.wordings)
+
+
+def without_footer(data: bytes, delimiter: str, width: int) -> tuple[bytes, tuple[str, ...]]:
+    """Return a text without lines below its answers, such as a total, and a note on them."""
+    start = max(0, len(data) - _TAIL)
+    lines = list(io.StringIO(data[start:].decode("utf-8", errors="ignore"), newline=""))[1:]
+    rows = [
+        next(csv.reader([line], delimiter=delimiter), []) if line.count('"') % 2 == 0 else ["0"]
+        for line in lines
+    ]
+    n = rows_of_footer(rows, width)
+    if not 0 < n < len(rows):
+        return data, ()
+    return data[: len(data) - len("".join(lines[-n:]).encode())], footer_note(rows[-n:])
 
 
 def first_rows(path: Path) -> list[list[str]]:
@@ -124,6 +143,7 @@ class TextLayout:
     options: Mapping[str, Any]  # of `pandas.read_csv`
     start: int = 0  # where the answers begin in bytes, if more than a header in the first row precedes them
     line: int = 2  # and in which line, counted from 1
+    row: int = 1  # of the names of the columns
     wordings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -156,7 +176,6 @@ def layout_of(
     if not literal and not header[0] and any(cells[0] for cells in below):
         header = with_row_names(header)
         notes.append(ROW_NAMES_NOTE.format(header[0]))
-    check_header(header, source, found.row + 1)
     identity = recognised_id(header)
     wanted = {*text, *([identity] if identity else [])}
     options: dict[str, Any] = {
@@ -176,6 +195,7 @@ def layout_of(
         options,
         len(sample[:start].encode()),
         line,
+        found.row + 1,
         found.wordings,
         tuple(notes),
     )

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from icqf.data.settings import parameter_error
 from icqf.errors import InputError, counted, did_you_mean, listed
+from icqf.io.readers.footer import MOST as FOOTER
+from icqf.io.readers.footer import footer_note, once_named, rows_of_footer
 from icqf.io.readers.header import ROW_NAMES_NOTE, ROWS, Header, find_header
 from icqf.io.readers.platforms import with_wordings
 from icqf.io.readers.table import (
     Table,
-    check_header,
     guarded,
     largest_file,
     recognised_id,
@@ -84,16 +85,20 @@ def read_excel(
         found = Header(0, 0, tuple(_texts(raw.iloc[:1])[0]))
     else:
         found = find_header(_texts(raw.iloc[:ROWS]), path.name, row=header_row)
-    body = raw.iloc[found.last + 1 :].reset_index(drop=True)
+    texts = _texts(raw.iloc[max(found.last + 1, len(raw) - FOOTER) :])
+    below = 0 if codebook else rows_of_footer(texts, raw.shape[1])
+    below = below if below < len(texts) else 0
+    body = raw.iloc[found.last + 1 : len(raw) - below].reset_index(drop=True)
     body = body.apply(lambda column: column.infer_objects())
     header, notes = list(found.names), list(found.notes)
     header += [""] * (body.shape[1] - len(header))
     if not codebook and not header[0] and body.iloc[:, 0].notna().any():
         header = with_row_names(header)
         notes.append(ROW_NAMES_NOTE.format(header[0]))
-    check_header(header, path.name, found.row + 1)
-    frame, unnamed = without_unnamed(body, header)
-    notes += unnamed
+    rows = np.arange(found.last + 2, len(body) + found.last + 2)
+    kept, twice = once_named(body, header, path.name, found.row + 1, rows)
+    frame, unnamed = without_unnamed(body.iloc[:, kept], [header[at] for at in kept])
+    notes += [*twice, *unnamed, *(footer_note(texts[-below:]) if below else ())]
     if others:
         notes.append(f"Sheet {name!r} was read; the workbook also has {listed(others)}.")
     errors = guarded(lambda: _error_cells(path), path, "an Excel workbook")
@@ -102,10 +107,10 @@ def read_excel(
             f"{counted(errors, 'cell')} of the workbook with a formula error, such as #DIV/0!, "
             f"{'was' if errors == 1 else 'were'} read as missing."
         )
-    rows = np.arange(found.last + 2, len(frame) + found.last + 2)
     refuse_second_header(frame, rows, path.name)
     table = Table(frame, path.name, rows, id=recognised_id(frame.columns), notes=tuple(notes))
-    return with_wordings(table, header, found.wordings)
+    named = [name if at in kept else "" for at, name in enumerate(header)]
+    return with_wordings(table, named, found.wordings)
 
 
 def first_rows(path: Path, *, sheet: str | None = None) -> tuple[list[list[str]], str, tuple[str, ...]]:

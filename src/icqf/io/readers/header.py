@@ -163,7 +163,7 @@ def _with_groups(groups: Row, names: Row) -> list[str]:
 def _like_answers(cells: Row) -> bool:
     """Whether more than half of the filled cells are numbers or gaps."""
     filled = [cell for cell in cells if cell]
-    return 2 * sum(_is_number(cell) or _is_gap(cell) for cell in filled) > len(filled)
+    return 2 * sum(is_number(cell) or _is_gap(cell) for cell in filled) > len(filled)
 
 
 def _texts_above_numbers(rows: Sequence[Row], at: int) -> bool:
@@ -175,15 +175,15 @@ def _texts_above_numbers(rows: Sequence[Row], at: int) -> bool:
         j
         for j in range(len(rows[at]))
         if len(cells := [row[j] for row in below if len(row) > j and row[j]]) >= _FEWEST_BELOW
-        and sum(_is_number(cell) or _is_gap(cell) for cell in cells) >= _NEARLY * len(cells)
-        and any(map(_is_number, cells))
+        and sum(is_number(cell) or _is_gap(cell) for cell in cells) >= _NEARLY * len(cells)
+        and any(map(is_number, cells))
     ]
     own = [rows[at][j] for j in numeric]
-    texts = [cell for cell in own if cell and not _is_number(cell) and not _is_gap(cell)]
+    texts = [cell for cell in own if cell and not is_number(cell) and not _is_gap(cell)]
     return len(texts) > 1 and len(texts) >= _NEARLY * len(own)
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
     return _NUMBER.fullmatch(cell) is not None
 
 

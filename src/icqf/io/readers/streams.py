@@ -30,6 +30,7 @@ from icqf.io.readers.delimited import (
     parse,
     read_delimited,
     records,
+    without_footer,
 )
 from icqf.io.readers.files import read_table
 from icqf.io.readers.platforms import recognised_export
@@ -505,8 +506,12 @@ def open_text(path: Path, batch_rows: int, text: Sequence[str]) -> TextStream | 
     if not sample.strip() or b"\n" not in start or lone_returns(start):
         return None
     layout = layout_of(sample, path.name, text=text)
-    if not all(layout.header) or layout.start:
+    if not all(layout.header) or layout.start or len({*layout.header}) < len(layout.header):
         return None
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - SAMPLE))
+        if without_footer(file.read(), layout.delimiter, len(layout.header))[1]:
+            return None
     top = pd.DataFrame(columns=list(layout.header), dtype=object)
     if (
         recognised_export(Table(top, path.name, np.arange(0))).metadata
