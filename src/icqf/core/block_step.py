@@ -335,6 +335,7 @@ def updated_multipliers(
 
 def rows_above(R: Array, bound: Array, *, known: Array = _NONE) -> tuple[Array, float]:
     """The rows of R (B, m) with an entry above its bound and the `known` ones; the largest excess."""
+    bound = bound.astype(R.dtype)  # comparing with another type would convert every number
     lowest, highest = bound.min(), bound.max()
     if R.max() <= lowest:
         return known, 0.0

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from icqf.core.acceleration import share_with_intercept
-from icqf.core.block_step import LARGEST, SMALLEST, Adding, rows_above
+from icqf.core.block_step import LARGEST, SMALLEST, Adding
 from icqf.core.observations import Block, half_square, weighted_squares
 from icqf.core.penalties import Penalty
 from icqf.core.problem import Array, Problem, Terms
@@ -26,7 +26,7 @@ Limit = Callable[[Array, Array], Array]
 
 
 def examine(problem: Problem, rows: Rows, Q: Array, peaks: Array) -> tuple[Certificate, Fit, float]:
-    """One pass in double precision over all answers: certificate, fit and objective.
+    """One pass over all answers: certificate, fit and objective, all but curvatures and shares in double precision.
 
     The participants keep their exact scores, whose highest are `peaks` (k,).
     """
@@ -90,31 +90,30 @@ class Examine:
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Examined]:
         if held.exact is None:
             raise ValueError("These participants have no exact scores yet.")
-        moments = block.moments
-        block, w, bounds = block.precise(), held.exact, self.terms.bounds
+        w, bounds = held.exact, self.terms.bounds
         k, Q = len(w), self.Q
-        A = np.concatenate([w, block.C])
+        A = np.concatenate([w, block.design])
         R = A.T @ Q
         excess = -np.inf
         if bounds.reconstruction is not None:
             excess = float(((R.max(axis=0) - bounds.reconstruction) / self.span).max())
         D = block.masked(block.X - R)
-        weights = np.ones(len(D)) if block.weights is None else block.weights
+        weights = np.ones(len(D)) if block.exact_weights is None else block.exact_weights
         weighted = A * weights
-        answered, curvature, own = _over_answers(block, weighted, A, Q[:k] ** 2)
+        together, answered, curvature, own = _over_answers(block, weighted, A, Q[:k] ** 2)
         top = np.inf if bounds.score is None else bounds.score
         pull = (D @ Q[:k].T).T
         line = _Line(self.terms.penalty, 1.0, w, own, pull, top, weights, self.score_unit[:, None])
         limit = partial(_score_limit, bounds.reconstruction, R, Q[:k], w)
-        total, total_square, count = moments
+        total, total_square, count = block.moments
         return held, Examined(
-            misfit=half_square(D, block.weights),
-            penalty=self.terms.penalty.value(w, block.weights),
+            misfit=half_square(D, block.exact_weights),
+            penalty=self.terms.penalty.value(w, block.exact_weights),
             pull=weighted @ D,
             curvature=curvature,
-            together=weighted @ block.X,
+            together=together,
             answered=answered,
-            sse=weighted_squares(D, block.weights),
+            sse=weighted_squares(D, block.exact_weights),
             total=total,
             total_square=total_square,
             count=count,
@@ -124,15 +123,20 @@ class Examine:
         )
 
 
-def _over_answers(block: Block, weighted: Array, A: Array, squares: Array) -> tuple[Array, Array, Array]:
-    """Σ ω a oᵀ and Σ ω a² oᵀ over participants (K, m), and over items, of `squares` (k, m), (k, B)."""
+def _over_answers(block: Block, weighted: Array, A: Array, squares: Array) -> tuple[Array, ...]:
+    """Σ ω a xᵀ, Σ ω a oᵀ and Σ ω a² oᵀ over participants (K, m), and over items, of `squares` (k, m), (k, B).
+
+    Curvatures and shares need no more digits than the table has, unlike the pulls, which nearly cancel.
+    """
+    dtype = block.X.dtype
     sums = np.concatenate([weighted, weighted * A])
     if block.O is None:
         of_items = np.repeat(sums.sum(axis=1, keepdims=True), squares.shape[1], axis=1)
         of_participants = np.repeat(squares.sum(axis=1, keepdims=True), block.n, axis=1)
     else:
-        of_items, of_participants = sums @ block.O, (block.O @ squares.T).T
-    return of_items[: len(A)], of_items[len(A) :], of_participants
+        of_items, of_participants = sums.astype(dtype) @ block.O, (block.O @ squares.T.astype(dtype)).T
+    parts = weighted.astype(dtype) @ block.X, of_items[: len(A)], of_items[len(A) :], of_participants
+    return tuple(part.astype(np.float64) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -207,16 +211,18 @@ class _Line:
         size = measure(..., self.best)
         open_ended = (self.best > self.x) & ~self.limited
         reached = max(floor, float(np.max(size, where=~open_ended, initial=0.0)))
-        ranked = np.flatnonzero(open_ended & (size > reached))
-        ranked = ranked[np.argsort(-size.ravel()[ranked])]
+        size = size.ravel()
+        left = np.flatnonzero(open_ended.ravel() & (size > reached))
         at_once = _AT_A_TIME
-        while len(ranked) and size.ravel()[ranked[0]] > reached:
-            some, ranked = ranked[:at_once], ranked[at_once:]
-            at_once *= _AND_THEN
-            at = np.unravel_index(some, self.x.shape)
+        while len(left):
+            order = np.argpartition(-size[left], min(at_once, len(left)) - 1)
+            at = np.unravel_index(left[order[:at_once]], self.x.shape)
             self.best[at] = np.minimum(self.best[at], np.maximum(limit(*at), self.x[at]))
             self.limited[at] = True
             reached = max(reached, float(measure(at, self.best[at]).max()))
+            left = left[order[at_once:]]
+            left = left[size[left] > reached]
+            at_once *= _AND_THEN
         return reached
 
 
@@ -301,14 +307,12 @@ class SolveScores:
 
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Peaks]:
         Q, bound = self.Q, self.terms.bounds.reconstruction
-        W, _ = scores_of_block(block, Q, self.terms, tol=self.tol)
-        if bound is not None:
-            allowed = bound * (1 - _margin(len(Q)))
-            rows, _ = rows_above(np.concatenate([W, block.design]).T @ Q, allowed)
-            if len(rows):
-                base, own = block.design[:, rows].T @ Q[len(W) :], W[:, rows].T @ Q[: len(W)]
-                room = np.maximum(allowed - base, 0)
-                W[:, rows] *= np.where(own > room, room / np.maximum(own, 1e-300), 1.0).min(axis=1)
+        W, at_bound = scores_of_block(block, Q, self.terms, tol=self.tol)
+        rows = at_bound.rows
+        if bound is not None and len(rows):
+            base, own = block.design[:, rows].T @ Q[len(W) :], W[:, rows].T @ Q[: len(W)]
+            room = np.maximum(bound * (1 - _margin(len(Q))) - base, 0)
+            W[:, rows] *= np.where(own > room, room / np.maximum(own, 1e-300), 1.0).min(axis=1)
         return replace(held, exact=W), Peaks(W.max(axis=1))
 
 

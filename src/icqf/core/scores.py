@@ -221,7 +221,8 @@ def _reach(t: Array, dt: Array, z: Array, dz: Array) -> Array:
 def scores_of_block(block: Block, Q: Array, terms: Terms, *, tol: float) -> tuple[Array, Multipliers]:
     """Best scores W (k, B) of a block, in double precision, for the loadings Q (K, m).
 
-    With them come the multipliers of the participants whose reconstruction would else be above the range.
+    With them come the multipliers of the participants whose reconstruction would else be above the range, or
+    so close to its end that the arithmetic cannot tell.
     """
     k = len(Q) - len(block.C)
     loadings = Loadings(Q.astype(block.X.dtype), k)
@@ -231,7 +232,8 @@ def scores_of_block(block: Block, Q: Array, terms: Terms, *, tol: float) -> tupl
     exact, at_bound = W.astype(np.float64), Multipliers.none(block.X.shape[1], block.X.dtype)
     if terms.bounds.reconstruction is not None:
         offset += W.T @ loadings.own
-        rows, _ = rows_above(offset, terms.bounds.reconstruction)
+        rounding = 4 * (len(Q) + 2) * float(np.finfo(offset.dtype).eps)
+        rows, _ = rows_above(offset, terms.bounds.reconstruction * (1 - rounding))
         if len(rows):
             precise = Loadings(Q.astype(np.float64), k)
             exact[:, rows], found = _settle_at_bound(terms, precise, block, rows, W[:, rows])

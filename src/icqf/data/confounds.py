@@ -6,7 +6,6 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -124,8 +123,7 @@ class ConfoundEncoder:
 
     def _learn_categories(self, name: str, known: pd.Series, weights: Array) -> _Column:
         _refuse_stray_text(name, known)
-        codes, values = pd.factorize(known.map(_as_number_if_written_so).to_numpy(object))
-        keys = [value.item() if isinstance(value, np.generic) else value for value in values]
+        codes, keys = _coded(known)
         counts = dict(zip(keys, np.bincount(codes).tolist(), strict=True))
         odd = [value for value in counts if not isinstance(value, (str, bool, int, float))]
         if odd:
@@ -238,13 +236,12 @@ class ConfoundEncoder:
 
     def _indicators(self, column: _Column, values: pd.Series, gaps: Array) -> Array:
         categories = list(column.categories or ())
-        if not pd.api.types.is_numeric_dtype(values.dtype):
-            values = values.map(lru_cache(typed=True)(_as_number_if_written_so))  # few are different
-        level = pd.Index(categories, dtype=object).get_indexer(pd.Index(values.to_numpy(object)))
-        for value in dict.fromkeys(values[(level < 0) & ~gaps]):
-            category = matching(value, categories)
-            if category is not None:
-                level[values.eq(value).to_numpy()] = categories.index(category)
+        codes, keys = _coded(values)
+        levels = pd.Index(categories, dtype=object).get_indexer(pd.Index(keys, dtype=object))
+        for at in np.flatnonzero(levels < 0):
+            category = matching(keys[at], categories)
+            levels[at] = -1 if category is None else categories.index(category)
+        level = np.append(levels, -1)[codes]
         unseen = (level < 0) & ~gaps
         if unseen.any():
             row = int(np.flatnonzero(unseen)[0])
@@ -323,6 +320,17 @@ def _as_number_if_written_so(value: Any) -> Any:
     except ValueError:
         return value
     return (int(number) if number.is_integer() else number) if np.isfinite(number) else value
+
+
+def _coded(values: pd.Series) -> tuple[Array, list[Any]]:
+    """The place of each value's category, -1 if missing, and the categories: texts of numbers as numbers."""
+    codes, different = pd.factorize(values)
+    plain = np.empty(len(different), dtype=object)
+    plain[:] = [_as_number_if_written_so(value) for value in np.asarray(different, dtype=object)]
+    places, keys = pd.factorize(plain)
+    return np.append(places, -1)[codes], [
+        value.item() if isinstance(value, np.generic) else value for value in keys
+    ]
 
 
 def _new_numbers(column: _Column, values: pd.Series) -> Array:
