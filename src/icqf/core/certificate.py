@@ -26,7 +26,7 @@ Limit = Callable[[Array, Array], Array]
 
 
 def examine(problem: Problem, rows: Rows, Q: Array, peaks: Array) -> tuple[Certificate, Fit, float]:
-    """One pass over all answers: certificate, fit and objective, all but curvatures and shares in double precision.
+    """One pass over all answers in double precision, but for curvatures and shares: certificate, fit, F.
 
     The participants keep their exact scores, whose highest are `peaks` (k,).
     """
