@@ -92,6 +92,30 @@ def test_reproschema(mood, place):
     assert not [each for each in findings if each.severity == "error"]
 
 
+def test_an_item_that_was_not_shown_was_not_asked(mood):
+    schema = mood / "activities/mood/mood_schema"
+    activity = json.loads(schema.read_text())
+    members = activity["ui"]["addProperties"]
+    members[4]["isVis"] = "mood_1 === 0 || mood_2 > 2"
+    members[5]["isVis"] = "choices.includes(1)"
+    schema.write_text(json.dumps(activity))
+    data = pd.read_csv(mood / "data.csv")
+    shown = (data["mood_1"] == 0) | (data["mood_2"] > 2)
+    data["mood_5"] = data["mood_5"].where(shown)
+    data.loc[data.index[shown][0], "mood_5"] = np.nan  # shown, and left out
+    data.to_csv(mood / "data.csv", index=False)
+    study = read_questionnaire(mood / "data.csv", codebook=schema)
+    assert (study.structural["mood_5"].to_numpy() > 0).tolist() == (~shown).tolist()
+    assert not study.structural.drop(columns="mood_5").to_numpy().any()
+    assert "The branching logic of 'mood_6' cannot be evaluated" in " ".join(study.notes)
+
+
+def test_options_that_name_one_another_in_a_circle(mood):
+    (mood / "activities/mood/valueConstraints").write_text('{"choices": "../mood/valueConstraints"}')
+    study = read_questionnaire(mood / "data.csv", codebook=mood / "activities/mood/mood_schema")
+    assert [item.labels for item in study.items] == [()] * 6
+
+
 def test_damaged_schemas(mood):
     schema, item = mood / "activities/mood/mood_schema", mood / "activities/mood/items/mood_1"
 
@@ -122,7 +146,7 @@ def test_damaged_schemas(mood):
     activity["ui"]["order"] = [{"@id": "items/mood_1"}]
     item.write_text(json.dumps(field("other_1")))
     schema.write_text(json.dumps(activity))
-    assert "none of the 1 column that it describes ('other_1') is in data.csv" in said()
+    assert "mood_schema: none of its fields ('other_1') is a column of data.csv" in said()
     schema.write_text(json.dumps({"@type": "reproschema:ResponseOption", "@context": CONTEXT}))
     assert "describes no items" in said()
 
@@ -208,7 +232,7 @@ def test_answers_in_later_sentences_and_in_lines(tmp_path):
 def test_a_line_that_occurs_twice(personality):
     codebook = personality / "codebook.txt"
     codebook.write_text(CODEBOOK + "\nX1\tOnce more.\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"codebook.txt describes 'X1' twice"):
+    with pytest.raises(InputError, match=r"'X1' appears twice \(line 7 and line 24\)"):
         read_questionnaire(personality / "data.csv", codebook=codebook)
 
 

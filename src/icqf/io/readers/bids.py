@@ -10,7 +10,8 @@ from typing import Any
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.io.dictionary_formats import DictionaryFormat
-from icqf.io.readers.descriptions import described_by, plain_text, read_json
+from icqf.io.readers.descriptions import plain_text, read_json
+from icqf.io.readers.dictionaries import Dictionary, Field, applied
 from icqf.io.readers.statistical import labelled_item
 from icqf.io.readers.table import Table
 
@@ -27,13 +28,15 @@ def apply_sidecar(table: Table, sidecar: Path) -> Table:
     entries = {name: entry for name, entry in read_json(sidecar).items() if isinstance(entry, dict)}
     tool = entries.pop(TOOL, {})
     items = [_item(name, entry, sidecar.name) for name, entry in entries.items()]
-    questions = [item.name for item in items if item.declared and not entries[item.name].get("Derivative")]
+    fields = [
+        Field(item, item.declared and not entries[item.name].get("Derivative"), place=item.name)
+        for item in items
+    ]
     named = "; ".join(
         plain_text(tool[key]).rstrip(".") for key in ("Description", "TermURL") if tool.get(key)
     )
     notes = [f"Instrument: {named}."] if named else []
-    described = described_by(table, sidecar, items, questions, notes=notes)
-    return replace(described, id="participant_id" if "participant_id" in table.frame.columns else table.id)
+    return applied(table, Dictionary(tuple(fields), "participant_id", notes=tuple(notes)), sidecar)
 
 
 def _item(name: str, entry: Mapping[str, Any], source: str) -> Item:

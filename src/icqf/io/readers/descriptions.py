@@ -1,20 +1,16 @@
-"""What readers of dictionaries share: JSON files, plain texts, and a table described by items."""
+"""Small files that describe items: texts in any encoding, JSON, and wordings without markup."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from icqf.data.questionnaire import Item
-from icqf.errors import InputError, counted, listed
+from icqf.errors import InputError
 from icqf.io.readers.delimited import as_utf8
-from icqf.io.readers.statistical import label_notes
-from icqf.io.readers.table import Table, require_file
+from icqf.io.readers.table import require_file
 
 _LARGEST = 2**24  # bytes of a file that describes items
 
@@ -60,37 +56,3 @@ def read_json(path: Path) -> dict[str, Any]:
 def plain_text(text: object) -> str:
     """Return a text on one line, without HTML."""
     return " ".join(html.unescape(re.sub(r"<[^<>]+>", " ", str(text))).split())
-
-
-def described_by(
-    table: Table,
-    path: Path,
-    items: Iterable[Item],
-    questions: Iterable[str],
-    *,
-    notes: Iterable[str] = (),
-    metadata: Iterable[str] = (),
-) -> Table:
-    """Return a table with the description of its columns that a dictionary gives.
-
-    `questions` are the names of the items, and `metadata` columns that are never items.
-    """
-    items, columns, wanted = tuple(items), set(table.frame.columns), list(questions)
-    known = tuple(item for item in items if item.name in columns)
-    if not known:
-        raise InputError(
-            f"{path.name}: none of the {counted(len(items), 'column')} that it describes "
-            f"({listed([item.name for item in items], most=3)}) is in {table.source}, which has "
-            f"{listed(table.frame.columns, most=5)}. Is it the description of another file?"
-        )
-    absent = [name for name in wanted if name not in columns]
-    if absent:
-        lacking = f"{path.name} describes {counted(len(absent), 'item')} that {table.source} lacks"
-        notes = (*notes, f"{lacking}: {listed(absent)}.")
-    return replace(
-        table,
-        items=known,
-        candidates=tuple(name for name in wanted if name in columns) or None,
-        metadata=(*table.metadata, *metadata),
-        notes=(*table.notes, f"Columns are described by {path.name}.", *notes, *label_notes(known)),
-    )

@@ -17,8 +17,8 @@ from icqf.io.dictionary_formats import DictionaryFormat
 from icqf.io.formats import EXCEL, TEXT
 from icqf.io.readers.branching import Branching, Condition, NotUnderstood, parse
 from icqf.io.readers.delimited import read_delimited
-from icqf.io.readers.descriptions import described_by
 from icqf.io.readers.excel import read_excel
+from icqf.io.readers.statistical import label_notes
 from icqf.io.readers.table import Table, require_file
 
 NOT_ASKED, RULED_OUT = 1, 2  # in `Table.structural`: not asked, and because an earlier answer rules it out
@@ -138,14 +138,21 @@ def applied(table: Table, dictionary: Dictionary, path: Path) -> Table:
     if identity in identifying and identity != dictionary.id:
         notes.append(f"{identity!r} is marked as identifying, so it is the id only if you name it.")
         identity = None
-    described = described_by(
+    items = tuple(field.item for field in known.values())
+    questions = [name for name, field in known.items() if field.question and not field.identifying]
+    if absent:
+        lacking = f"{source} describes {counted(len(absent), 'item')} that {table.source} lacks"
+        notes.insert(0, f"{lacking}: {listed([field.name for field in absent])}.")
+    said = f"Columns are described by {source}."
+    return replace(
         table,
-        path,
-        [field.item for field in (*known.values(), *absent)],
-        [field.name for field in (*known.values(), *absent) if field.question and not field.identifying],
-        notes=(*dictionary.notes, *notes),
+        items=items,
+        candidates=tuple(questions) or None,
+        id=identity,
+        structural=structural,
+        identifying=identifying,
+        notes=(*table.notes, said, *dictionary.notes, *notes, *label_notes(items)),
     )
-    return replace(described, id=identity, structural=structural, identifying=identifying)
 
 
 def _known_fields(table: Table, dictionary: Dictionary, source: str) -> dict[str, Field]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
-from icqf.data.questionnaire import Item
-from icqf.errors import InputError
 from icqf.io.dictionary_formats import DictionaryFormat
-from icqf.io.readers.descriptions import described_by, plain_text, read_text
+from icqf.io.readers.descriptions import plain_text, read_text
+from icqf.io.readers.dictionaries import Dictionary, Field, applied
 from icqf.io.readers.statistical import labelled_item
 from icqf.io.readers.table import Table
 from icqf.screening.answer_words import means_no_answer
@@ -29,7 +29,7 @@ ANSWER, BESIDE = "A", ("E", "I", "_E", "_I")  # what follows an item's name: ans
 class _Block:
     """Lines that describe columns one after another, and the sentences before and after them."""
 
-    entries: tuple[tuple[str, bool, str], ...]  # name, whether it has an asterisk, text
+    entries: tuple[tuple[int, str, bool, str], ...]  # line, name, whether it has an asterisk, text
     before: int
     after: int
 
@@ -52,52 +52,48 @@ def apply_codebook(table: Table, path: Path) -> Table:
     and position ``Q1I``.
     """
     text = read_text(path)
-    columns = [str(name) for name in table.frame.columns]
     starred = any(_INVERTED.search(part) for part in re.split(r"\n\s*\n", text))
-    items: list[Item] = []
-    series: dict[str, list[str]] = {}  # questions with answers of their own, by how their names begin
-    beside: list[str] = []
-    for name, star, wording, options, own in _described(text):
-        column = name if name in columns or name + ANSWER not in columns else name + ANSWER
-        if any(item.name == column for item in items):
-            raise InputError(f"{path.name} describes {name!r} twice. Delete one of the two lines.")
+    described = list(_described(text))
+    series = Counter(stem(name) for _, name, _, _, _, own in described if own and stem(name) != name)
+    fields, beside = [], []
+    for line, name, star, wording, options, own in described:
         codes = [code for code, label in options.items() if _MISSED.match(label) or means_no_answer(label)]
-        item = labelled_item(column, wording, options, codes)
-        items.append(replace(item, reverse=star and starred))
-        beside += [name + ending for ending in BESIDE if name + ending in columns]
-        if item.declared and (not own or stem(name) != name):
-            series.setdefault(stem(name) if own else "", []).append(column)
-    names = {item.name for item in items}
-    beside = [name for name in beside if name not in names]
-    shared = [name for key, each in series.items() if not key or len(each) >= _FEWEST_ALIKE for name in each]
-    questions = [item.name for item in items if item.name in shared and named_kind(item.name) is None]
-    return described_by(table, path, items, questions, metadata=beside)
+        item = labelled_item(name, wording, options, codes)
+        asked = (
+            item.declared and named_kind(name) is None and (not own or series[stem(name)] >= _FEWEST_ALIKE)
+        )
+        item = replace(item, reverse=star and starred)
+        fields.append(Field(item, asked, other_names=(name + ANSWER,), place=f"line {line}"))
+        beside += [name + ending for ending in BESIDE]
+    found = applied(table, Dictionary(tuple(fields)), path)
+    names = [name for name in beside if name in table.frame.columns and name not in found.described]
+    return replace(found, metadata=(*found.metadata, *names))
 
 
-def _described(text: str) -> Iterator[tuple[str, bool, str, Mapping[float, str], bool]]:
-    """Each column's name, asterisk, wording and answers, and whether the answers are in its own line."""
+def _described(text: str) -> Iterator[tuple[int, str, bool, str, Mapping[float, str], bool]]:
+    """Each column's line, name, asterisk, wording and answers, and whether these are in its own line."""
     blocks, sentences = _blocks(text)
     options = [_options(sentence) for sentence in sentences]
     used: set[int] = set()
     for block in blocks:
         here = next((at for at in (block.before, block.after) if at not in used and len(options[at]) > 1), -1)
         used.add(here)
-        for name, star, line in block.entries:
+        for number, name, star, line in block.entries:
             own = _options(line)
             wording = _OPTION.split(line)[0] if len(own) > 1 else line
             known = own if len(own) > 1 else options[here] if here >= 0 else {}
-            yield name, star, plain_text(wording).strip(' ",;:('), known, len(own) > 1
+            yield number, name, star, plain_text(wording).strip(' ",;:('), known, len(own) > 1
 
 
 def _blocks(text: str) -> tuple[list[_Block], list[str]]:
     """The blocks of lines that describe columns, and the sentences around them."""
     blocks: list[_Block] = []
     sentences = [""]
-    entries: list[tuple[str, bool, str]] = []
-    for line in [*text.splitlines(), "."]:
+    entries: list[tuple[int, str, bool, str]] = []
+    for number, line in enumerate([*text.splitlines(), "."], start=1):
         found = _ENTRY.fullmatch(line.rstrip())
         if found is not None:
-            entries.append((found["name"], bool(found["star"]), found["text"].strip()))
+            entries.append((number, found["name"], bool(found["star"]), found["text"].strip()))
         elif line.strip() and entries:
             blocks.append(_Block(tuple(entries), len(sentences) - 1, len(sentences)))
             entries, sentences = [], [*sentences, line]

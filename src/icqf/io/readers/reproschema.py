@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from icqf.data.questionnaire import Item
 from icqf.errors import InputError, counted, listed
 from icqf.io.dictionary_formats import DictionaryFormat
-from icqf.io.readers.descriptions import described_by, plain_text, read_json
+from icqf.io.readers.descriptions import plain_text, read_json
+from icqf.io.readers.dictionaries import Dictionary, Field, applied
 from icqf.io.readers.statistical import labelled_item
 from icqf.io.readers.table import Table
 from icqf.screening.missing_codes import is_number
@@ -36,28 +37,22 @@ def apply_schema(table: Table, path: Path) -> Table:
     """Add wordings, answers and ranges of the items of an activity or of a protocol's activities.
 
     Questions with one answer on a scale are items: radio buttons, sliders, and menus if several share their
-    options. An item that is computed, or never shown, is not.
+    options. An item that is computed, or never shown, is not. The condition under which an item is shown
+    (``isVis``) says whether it was asked.
     """
     found = _Reading(path)
     for top in [path] if path.is_file() else _tops(path):
         found.read(top.resolve())
-    if not found.items:
+    if not found.fields:
         raise InputError(f"{path.name}: no item of an activity was found in it{found.reasons}.")
-    menus = [options for kind, options in found.questions.values() if kind == "select"]
-    questions = [
-        name
-        for name, (kind, options) in found.questions.items()
-        if kind != "select" or menus.count(options) >= FEWEST_MENUS
-    ]
-    hidden = [name for name in found.conditions if name in table.frame.columns]
+    menus = Counter(found.menus.values())
+    rare = {name for name, options in found.menus.items() if menus[options] < FEWEST_MENUS}
+    fields = [replace(each, question=False) if each.name in rare else each for each in found.fields.values()]
     notes = list(found.notes)
     if found.lacking:
         files = f"{counted(len(found.lacking), 'file')} that {path.name} names"
         notes.append(f"Not read because they are not on this computer: {files} ({listed(found.lacking)}).")
-    if hidden:
-        shown = f"{counted(len(hidden), 'item')} ({listed(hidden)}) shown under a condition (isVis)"
-        notes.append(f"{shown}, which is not evaluated: an empty cell counts as not answered.")
-    return described_by(table, path, found.items.values(), questions, notes=notes)
+    return applied(table, Dictionary(tuple(fields), bare=True, notes=tuple(notes)), path)
 
 
 @dataclass
@@ -65,9 +60,8 @@ class _Reading:
     """What was read so far; a file that several others name is read once."""
 
     start: Path
-    items: dict[str, Item] = field(default_factory=dict)
-    questions: dict[str, tuple[str, Any]] = field(default_factory=dict)  # way to answer, and the options
-    conditions: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, Field] = field(default_factory=dict)
+    menus: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # the options of questions with a menu
     notes: list[str] = field(default_factory=list)
     lacking: list[str] = field(default_factory=list)
     files: dict[Path, dict[str, Any]] = field(default_factory=dict)
@@ -85,42 +79,39 @@ class _Reading:
             self.files[path] = read_json(path)
         return self.files[path]
 
-    def read(self, path: Path) -> None:
-        """Read a protocol, an activity or a single item."""
+    def read(self, path: Path, shown: str = "") -> None:
+        """Read a protocol, an activity or a single item; `shown` is the condition under which it is shown."""
         if path in self.open:
             return
         self.open = (*self.open, path)
         schema = self.load(path)
         kind = re.split(r"[:/#]", str(_value(schema, "type") or _value(schema, "category")))[-1]
         if kind == "Activity":
-            self._activity(schema, path)
+            self._activity(schema, path, shown)
         elif kind == "Protocol":
             for reference, entry in _members(schema):
                 inner = _locate(reference, path, self.lacking)
                 if inner is not None and _value(entry, "isVis") is not False:
-                    self.read(inner)
+                    self.read(inner, _condition(_value(entry, "isVis")))
         elif kind in ("Field", "Item"):
-            self._item(schema, path, {}, "")
+            self._item(schema, path, {}, "", shown)
         else:
             raise InputError(
                 f"{path.name}: this is a {kind or 'file without a type'} of ReproSchema, which describes no "
                 "items. Give an activity, such as phq9_schema, a protocol, or their folder."
             )
 
-    def _activity(self, schema: Mapping[str, Any], path: Path) -> None:
+    def _activity(self, schema: Mapping[str, Any], path: Path, shown: str) -> None:
         name = _text(_value(schema, "prefLabel")) or path.stem.removesuffix("_schema")
         details = [f"{word} {_text(_value(schema, word))}" for word in ("version", "citation", "license")]
         known = [text for text in details if not text.endswith(" ")]
         self.notes.append(f"Instrument: {', '.join([name, *known]).rstrip('.')}.")
-        computed = _value(schema, "compute")
-        derived = {str(_value(each, "variableName")) for each in _list(computed) if isinstance(each, dict)}
+        computed = [each for each in _list(_value(schema, "compute")) if isinstance(each, dict)]
+        derived = {str(_value(each, "variableName")) for each in computed}
         for reference, entry in _members(schema):
-            if isinstance(reference, dict):
-                self._item(reference, path, entry, name)
-                continue
             inner = _locate(reference, path, self.lacking)
             if inner is not None:
-                self._item(self.load(inner), inner, entry, name, derived)
+                self._item(self.load(inner), inner, entry, name, shown, derived)
 
     def _item(
         self,
@@ -128,45 +119,57 @@ class _Reading:
         path: Path,
         entry: Mapping[str, Any],
         activity: str,
-        derived: set[str] | frozenset[str] = frozenset(),
+        shown: str,
+        derived: Collection[str] = (),
     ) -> None:
         name = str(_value(entry, "variableName") or _value(schema, "id") or path.stem)
         name = re.split(r"[/#]", name)[-1].removesuffix(".jsonld")
-        if name in self.items:
+        if name in self.fields:
             return
-        options = self._options(_value(schema, "responseOptions"), path)
-        labels = {
-            _number(_value(each, "value")): _text(_value(each, "name"))
-            for each in _list(_value(options, "choices"))
-            if isinstance(each, dict)
-        }
+        options, ui = self._options(_value(schema, "responseOptions"), path), _value(schema, "ui")
+        choices = [each for each in _list(_value(options, "choices")) if isinstance(each, dict)]
+        labels = {_number(_value(each, "value")): _text(_value(each, "name")) for each in choices}
         texts = (_text(_value(schema, word)) for word in ("question", "prefLabel", "description"))
         item = labelled_item(name, next(filter(None, texts), ""), labels)
-        ends = [_number(_value(options, word)) for word in ("minValue", "maxValue")]
-        if not labels and all(map(is_number, ends)) and ends[0] < ends[1]:
-            item = Item(name, item.wording, *ends)
-        self.items[name] = item if not activity else Item(**{**vars(item), "subscale": activity})
-        kind = str(_value(_value(schema, "ui") or {}, "inputType") or "")
-        shown = _value(entry, "isVis")
-        single = not _value(options, "multipleChoice") and not _value(
-            _value(schema, "ui") or {}, "readonlyValue"
+        low, high = (_number(_value(options, word)) for word in ("minValue", "maxValue"))
+        if not labels and is_number(low) and is_number(high) and low < high:
+            item = replace(item, min=low, max=high)
+        kind, visible = str(_value(ui, "inputType") or ""), _value(entry, "isVis")
+        one_answer = kind in ONE_ANSWER and not (
+            _value(options, "multipleChoice") or _value(ui, "readonlyValue")
         )
-        if item.declared and kind in ONE_ANSWER and single and shown is not False and name not in derived:
-            self.questions[name] = (kind, tuple(labels.items()))
-        if isinstance(shown, str) and shown.strip().lower() not in ("", "true", "false"):
-            self.conditions[name] = shown
+        asked = item.declared and one_answer and visible is not False and name not in derived
+        conditions = [each for each in (shown, _condition(visible)) if each]
+        self.fields[name] = Field(
+            replace(item, subscale=activity),
+            question=asked,
+            asked_if=" && ".join(f"({each})" for each in conditions),
+            place=name,
+        )
+        if asked and kind == "select":
+            self.menus[name] = tuple(labels.items())
 
-    def _options(self, options: Any, path: Path) -> Mapping[str, Any]:
+    def _options(self, options: Any, path: Path, depth: int = 2) -> Mapping[str, Any]:
         """Response options, which may be in a file of their own, as may their choices."""
         if isinstance(options, str):
             place = _locate(options, path, self.lacking)
             if place is None:
                 return {}
             options, path = self.load(place), place
-        choices = _value(options, "choices") if isinstance(options, dict) else None
-        if isinstance(choices, str):
-            return {**options, **self._options(choices, path)}
-        return options if isinstance(options, dict) else {}
+        if not isinstance(options, dict):
+            return {}
+        choices = _value(options, "choices")
+        return (
+            {**options, **self._options(choices, path, depth - 1)}
+            if isinstance(choices, str) and depth
+            else options
+        )
+
+
+def _condition(shown: Any) -> str:
+    """A condition in JavaScript as one of branching logic; empty if it always holds."""
+    text = shown.strip() if isinstance(shown, str) else ""
+    return "" if text.lower() == "true" else re.sub(r"([=!]=)=", r"\1", text)
 
 
 def _tops(folder: Path) -> list[Path]:
