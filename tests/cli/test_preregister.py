@@ -104,6 +104,8 @@ def test_a_fit_as_planned(run, files, plan, tmp_path):
     assert page.index("No deviations") < page.index("## Preregistered plan") < page.index("## The factors")
     assert "SHA-256 checksum beginning" in page and "without deviations." in page
     assert json.loads((out / "report.json").read_text())["preregistration"]["n_deviations"] == 0
+    card = run("show", out / "model.icqf").stdout
+    assert "followed a preregistered plan" in " ".join(card.split())
     named = run("report", out, "--names", "Home", "School", "--save-as", tmp_path / "report.docx")
     assert named.exit_code == 0, named.stderr
     assert "## Preregistered plan" in (out / "report.md").read_text()
@@ -235,6 +237,17 @@ def test_without_decisions_or_codebook(run, files, tmp_path):
     assert result.exit_code == 2 and "Write the questions with 'icqf preregister --template" in result.stderr
     result = run("preregister", "--out", tmp_path / "plan.toml")
     assert result.exit_code == 2 and "No codebook is given" in result.stderr
+
+
+def test_a_dictionary_is_made_a_codebook_first(run, tmp_path):
+    head = '"Variable / Field Name","Form Name","Field Type","Field Label","Choices"'
+    (tmp_path / "d.csv").write_text(f'{head}\nq1,f,radio,Sad,"0, never | 1, often"\n')
+    decisions = write_decisions(tmp_path / "decisions.toml")
+    words = ("--codebook", tmp_path / "d.csv", "--decisions", decisions, "--out", tmp_path / "plan.toml")
+    result = run("preregister", *words)
+    assert (
+        result.exit_code == 2 and "d.csv: this is a dictionary, and a plan needs a codebook" in result.stderr
+    )
 
 
 def test_every_choice_has_its_sentence(run, files, tmp_path):

@@ -49,6 +49,7 @@ class FitRecord:
     rule: str = ""
     n_splits: int = 0
     hidden: tuple[float, float] | None = None
+    plan: str = ""  # how the fit compares with its preregistered plan
 
     @classmethod
     def of(cls, stored: Mapping[str, Any]) -> FitRecord:
@@ -61,6 +62,7 @@ class FitRecord:
             plain_words(stored["rule"]),
             int(stored["n_splits"]),
             None if hidden is None else (float(hidden[0]), float(hidden[1])),
+            plain_words(stored["plan"]),
         )
         if len(record.tried) > _MOST_TRIED or not np.isfinite(record.hidden or 0).all():
             raise ValueError("its record of the fit is not valid")

@@ -178,7 +178,8 @@ def _making(parts: Mapping[str, ICQF]) -> list[str | Prose]:
     rows: list[str | Prose] = []
     for name, model in parts.items():
         before = f"{name}: " if name else ""
-        rows += [f"{before}{text}" for text in (_choice(model), _settled(model), _predicted(model)) if text]
+        texts = (_choice(model), _settled(model), _predicted(model), model.record_.plan)
+        rows += [f"{before}{text}" for text in texts if text]
     first = next(iter(parts.values()))
     penalty = PENALTIES.load(first.penalty).description if first.beta else "no penalty"
     rows.append(

@@ -15,6 +15,7 @@ from icqf.errors import counted
 from icqf.io.codebook import entry_of, read_codebook
 from icqf.io.preregistration import Preregistration
 from icqf.models.icqf import ICQF
+from icqf.report.words import spelled
 from icqf.workflow.options import StudyOptions, planned_names
 from icqf.workflow.preregistration import expected_sentences, planned_items, span
 
@@ -66,6 +67,16 @@ class Compared:
         """How many deviations there are."""
         return len(self.deviations) + len(self.declared)
 
+    @property
+    def sentence(self) -> str:
+        """The plan and the number of deviations, for a Methods text and the model file."""
+        n, plan = self.number, self.plan
+        deviations = f"with {spelled(n)} deviation{'' if n == 1 else 's'}" if n else "without deviations"
+        return (
+            f"The analysis followed a preregistered plan (frozen on {plan.day}; SHA-256 checksum beginning "
+            f"{plan.sha256[:12]}) {deviations}."
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values, for the report and the provenance."""
         plan = self.plan
@@ -76,6 +87,7 @@ class Compared:
             "frozen": plan.day,
             "version": plan.version,
             "n_deviations": self.number,
+            "sentence": self.sentence,
             "deviations": [
                 {"what": d.what, "planned": d.planned, "done": d.done, "reason": d.reason}
                 for d in self.deviations
@@ -92,13 +104,8 @@ def compared(
     options: StudyOptions,
     study: Study,
     model: ICQF | None = None,
-    *,
-    chosen: bool = False,
 ) -> Compared:
-    """Compare a fit with its plan; without a model, before the fit.
-
-    `chosen` says that the number of factors was found by cross-validation, not set.
-    """
+    """Compare a fit with its plan; without a model, before the fit."""
     found = [
         *_version(plan),
         *_settings(plan, options),
@@ -112,7 +119,7 @@ def compared(
         return Compared(plan, tuple(found), tuple(declared))
     rows = study.rows_of_everyone or study.n_rows or study.questionnaire.n_participants
     people = f"Of {counted(rows, 'row')} that were read, {model.n_participants_} participants were fitted."
-    checks = tuple(_checks(plan, model, chosen=chosen))
+    checks = tuple(_checks(plan, model))
     return Compared(plan, tuple(found), tuple(declared), people, checks)
 
 
@@ -241,9 +248,10 @@ def _list(names: Sequence[str], first: str = "i") -> str:
     return f"{first}tem{'' if len(names) == 1 else 's'} {shown}"
 
 
-def _checks(plan: Preregistration, model: ICQF, *, chosen: bool) -> list[tuple[str, str, bool | None]]:
+def _checks(plan: Preregistration, model: ICQF) -> list[tuple[str, str, bool | None]]:
     """What was expected, what was found, and whether they agree; None where the fit cannot show it."""
     expected, k = plan.expected, len(model.components_)
+    chosen = len(model.record_.tried) > 1
     answers: list[tuple[str, bool | None]] = []
     if "participants" in expected:
         low, high = span(expected["participants"])

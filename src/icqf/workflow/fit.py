@@ -25,7 +25,7 @@ from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import spread_over
 from icqf.engines.progress import Stages
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
-from icqf.io.preregistration import Preregistration, read_preregistration
+from icqf.io.preregistration import read_preregistration
 from icqf.io.provenance import fingerprints_of, versions
 from icqf.io.study_files import StudyFiles
 from icqf.models.consensus import consensus, replication_probability
@@ -76,8 +76,8 @@ class StudyFit:
         The answers as a problem for the engine.
     stages : Stages
         Tells a callback what is being done.
-    plan : Preregistration or None
-        The preregistered plan that the fit follows.
+    compared : Compared or None
+        The fit compared with its preregistered plan.
 
     Examples
     --------
@@ -102,15 +102,7 @@ class StudyFit:
     hidden: HiddenFit | None = None
     stated: StatedProblem | None = None
     stages: Stages = field(default_factory=Stages)
-    plan: Preregistration | None = None
-
-    @cached_property
-    def compared(self) -> Compared | None:
-        """The fit compared with its preregistered plan."""
-        if self.plan is None:
-            return None
-        tried = self.search is not None and self.search.errors_["n_components"].nunique() > 1
-        return compared(self.plan, self.options, self.study, self.model, chosen=tried)
+    compared: Compared | None = None
 
     @cached_property
     def analysis(self) -> Analysis:
@@ -211,6 +203,9 @@ def fit_study(
         _name_factors(model, options.names)
     record = model.record_ if search is None else model.record_.chosen_by(search)
     model.record_ = record.with_hidden(hidden)
+    followed = None if plan is None else compared(plan, options, study, model)
+    if followed is not None:
+        model.record_ = replace(model.record_, plan=followed.sentence)
     scores = pd.DataFrame(
         values, index=study.questionnaire.answers.index, columns=model.get_feature_names_out()
     )
@@ -220,7 +215,7 @@ def fit_study(
     seconds, messages = time.perf_counter() - clock, user_warnings(caught)
     return StudyFit(
         *(options, study, model, scores, search, messages, started, seconds, rules, hidden, stated, stages),
-        plan=plan,
+        compared=followed,
     )
 
 

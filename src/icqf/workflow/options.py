@@ -836,19 +836,17 @@ class PreregistrationOptions(StudyOptions):
         return {name: given.get(name, "" if own[name] is None else []) for name in planned_names()}
 
 
-# Files and how they are laid out, how work is done, and how it is shown: no decisions about the analysis.
-_NOT_PLANNED = frozenset(
-    {
-        *("answers", "codebook", "dictionary", "participants", "id", "header_row", "sheet", "long"),
-        *("jobs", "engine", "scheduler", "format", "report", "figures", "with_participants", "names"),
-        *("n_meta", "meta_beta", "plan", "deviation"),
-    }
+# How files are laid out, how work is done, and how it is shown: no decisions about the analysis.
+_NOT_PLANNED = (
+    *("id", "header_row", "sheet", "long", "jobs", "engine", "scheduler", "format", "report", "figures"),
+    *("with_participants", "names", "n_meta", "meta_beta", "deviation"),
 )
 
 
 def planned_names() -> list[str]:
-    """The options of a fit that a preregistered plan contains."""
-    return [name for name in options_in(StudyOptions) if name not in _NOT_PLANNED]
+    """The options of a fit that a preregistered plan contains: none that are files."""
+    declared = options_in(StudyOptions).items()
+    return [name for name, each in declared if not each.file and name not in _NOT_PLANNED]
 
 
 def no_plan_here(where: str = "") -> InputError:

@@ -338,7 +338,15 @@ def preregister(options: PreregistrationOptions) -> Preregistration:
                 "and add --decisions decisions.toml.",
             ),
         )
-    items = read_codebook(options.codebook or "")
+    if options.codebook is None:
+        name = "The dictionary" if options.dictionary is None else options.dictionary.name
+        raise InputError(
+            f"{name}: this is a dictionary, and a plan needs a codebook, which says which columns are items.",
+            code="dictionary",
+            remedy="Make one from a few test records: icqf codebook RECORDS --dictionary DICTIONARY --out "
+            "items.csv.",
+        )
+    items = read_codebook(options.codebook)
     _refuse_unknown_items(options, items)
     decisions, expected = read_decisions(options.decisions, items)
     declared = options_in(StudyOptions)
@@ -347,8 +355,8 @@ def preregister(options: PreregistrationOptions) -> Preregistration:
         for name in options.planned
     }
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    name = "" if options.codebook is None else options.codebook.name
-    return frozen(Preregistration(decisions, expected, options.planned, items, name, made), comments)
+    book = options.codebook.name
+    return frozen(Preregistration(decisions, expected, options.planned, items, book, made), comments)
 
 
 def _refuse_unknown_items(options: StudyOptions, items: Sequence[Item]) -> None:

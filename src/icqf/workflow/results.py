@@ -92,11 +92,12 @@ def _rules(fit: StudyFit, place: Path, folder: Path) -> None:
 
 def _config(fit: StudyFit, place: Path, folder: Path) -> None:
     head, options = "# Repeat this run with: icqf fit --config config.toml --out NEW_FOLDER\n", fit.options
-    if fit.plan is not None and fit.compared is not None:
+    if fit.compared is not None:
+        plan = fit.compared.plan
         options = replace(options, plan=folder / PLAN)
-        dropped = [name for name in fit.plan.options if name not in options.to_dict()]
-        head += "".join(f'{name} = ""\n' for name in dropped if fit.plan.options[name] not in ("", []))
-        (place / PLAN).write_text(fit.plan.text, encoding="utf-8", newline="\n")
+        dropped = [name for name in plan.options if name not in options.to_dict()]
+        head += "".join(f'{name} = ""\n' for name in dropped if plan.options[name] not in ("", []))
+        (place / PLAN).write_text(plan.text, encoding="utf-8", newline="\n")
         values = frozen(fit.compared.to_dict())
         page = Document("Deviations from the plan", [], [Section("The plan", preregistration_blocks(values))])
         (place / "deviations.md").write_text(page.as_markdown(), encoding="utf-8")

@@ -18,7 +18,6 @@ from icqf.report.blocks import Block, Bullets, Details, Grid, Group, Prose, Sect
 from icqf.report.section import report_section
 from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import in_other_samples
-from icqf.report.sections.preregistration import in_methods
 from icqf.report.words import Report, Values
 from icqf.resampling.replication import NOT_REPLICABLE
 from icqf.screening.column_names import folded
@@ -110,7 +109,7 @@ def method_values(analysis: Analysis, sample: Values, plan: Values | None = None
         ),
         f"Analyses were run with icqf {installed['icqf']} (Python {installed['python']}, NumPy "
         f"{installed['numpy']}, SciPy {installed['scipy']}), random seed {seeds}.",
-        "" if plan is None else in_methods(plan),
+        "" if plan is None else plan.sentence,
     ]
     return Values(
         paragraph=" ".join(part for part in parts if part),

@@ -62,13 +62,3 @@ def deviation_sentence(values: Values) -> str:
     if not n:
         return "No deviations from the preregistered plan."
     return f"{words.spelled(n).capitalize()} deviation{'' if n == 1 else 's'} from the preregistered plan."
-
-
-def in_methods(values: Values) -> str:
-    """A sentence for the Methods text."""
-    n = values.n_deviations
-    listed = f"with {words.spelled(n)} deviation{'' if n == 1 else 's'}, listed in the report"
-    return (
-        f"The analysis followed a preregistered plan (frozen on {values.frozen}; SHA-256 checksum beginning "
-        f"{values.sha256[:12]}) {listed if n else 'without deviations'}."
-    )
