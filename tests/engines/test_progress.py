@@ -82,3 +82,16 @@ def test_a_copied_estimator_tells_the_same_callback_and_one_in_another_process_n
     assert len(heard) == 1
     pickle.loads(pickle.dumps(stages)).begin("A")
     assert len(heard) == 1
+
+
+def test_stages_within_a_stage_keep_their_costs_and_add_what_follows():
+    heard, outer = told({"pilot": 3.0, "A": 5.0, "B": 7.0})
+    inner = Stages(outer, {"search": 1.0, "fit": 2.0})
+    inner.begin("search")
+    inner.begin("fit")
+    outer(Progress(1, 4, stage="A"))  # known by the stage, whose own parts have no known costs
+    outer(Progress(0, 0, stage="A", what="fit"))
+    outer(Progress(1, 2, what="B"))
+    assert [(each.what, each.seconds, each.after) for each in heard] == [
+        *(("search", 1.0, 17.0), ("fit", 2.0, 15.0), ("", 5.0, 7.0), ("fit", 0.0, 7.0), ("B", 7.0, 0.0)),
+    ]

@@ -40,6 +40,8 @@ _RIDGE = 0.05  # of the slopes, relative to the variance of a score
 FEWEST = 30  # participants of a group
 MOST_GROUPS = 12
 ALPHA = 0.05
+FITTING, MATCHING = "Fitting everybody", "Matching participants with the same scores"
+PERMUTING, RESAMPLING = "Permuting the groups", "Fitting each group and its resamples"
 ALIKE = 0.95  # congruence from which factors count as the same (Lorenzo-Seva and ten Berge 2006)
 SAME, SIMILAR, UNTESTED, DIFFERENT = VERDICTS = ("same", "similar", "not tested", "different")
 
@@ -156,7 +158,7 @@ def permutation_tests(
         for first in range(0, n_permutations, _PERMUTATIONS)
         for numbers in (range(first, min(first + _PERMUTATIONS, n_permutations)),)
     }
-    done = run_all(jobs, _permuted, what="Permuting the groups", **how)
+    done = run_all(jobs, _permuted, what=PERMUTING, **how)
     every = [part for result in done.values() for part in result["apart"]]
     some = (np.random.default_rng((seed, 0, at)) for at in range(min(n_permutations, _PERMUTATIONS)))
     return PermutationTests(
@@ -216,7 +218,7 @@ def fit_groups(
             own = Factors(common.scores[:, rows], common.loadings)
             where = (seed, 1 + group, first)
             jobs[f"resampled {group} {first}"] = (_resampled, part, own, families, size, where)
-    done = run_all(jobs, _work, what="Fitting each group and its resamples", **how)
+    done = run_all(jobs, _work, what=RESAMPLING, **how)
     errors = [
         np.concatenate(
             [result["loadings"] for name, result in done.items() if name.startswith(f"resampled {group} ")]
@@ -436,7 +438,7 @@ def invariance(
     known = np.array([label is not None for label in labels])
     _groups(labels[known], what)
     begin = callback or (lambda _: None)
-    begin(Progress(0, 0, what="Fitting everybody"))
+    begin(Progress(0, 0, what=FITTING))
     common, stated = _common_fit(model, *_with_known_group(X, confounds, sample_weight, known))
     names, codes = _groups(labels[known][stated.kept], what)
     problem = stated.problem.with_beta(float(model.beta))
@@ -445,7 +447,7 @@ def invariance(
     if families is None and isinstance(X, Questionnaire):
         families = X.groups
     together = None if families is None else np.asarray(as_pandas(families))[known]
-    begin(Progress(0, 0, what="Matching participants with the same scores"))
+    begin(Progress(0, 0, what=MATCHING))
     evidence, given = evidence_of(problem, fit, stated, codes, by=what, families=together, n_bands=n_bands)
     seed = int(check_random_state(random_state).randint(2**31 - 1))
     how: dict[str, Any] = {"n_jobs": n_jobs, "checkpoint": checkpoint, "callback": callback}

@@ -37,6 +37,7 @@ OTHER_COLUMNS = ("n", "source", "mean", "every")
 # Learned by `icqf reproduce calibration --statement planning-answers`: log odds that a second study finds a
 # factor, by Fisher's z of the mean agreement of pairs of studies, and by the logarithm of size / 200.
 FROM_ANSWERS = {"intercept": -3.28, "agreement": 3.56, "size": 0.45}
+FITTING_PAIRS = "Fitting pairs of studies"
 SUBSAMPLES, STEPPED_UP, HALVES, SIMULATED = "subsamples", "stepped up", "halves", "simulated"
 
 
@@ -393,8 +394,9 @@ def _pairs_of_studies(
     **settings: Any,
 ) -> dict[int, Array]:
     seed = int(check_random_state(random_state).randint(2**31 - 1))
-    jobs = {f"{n} {at}": (*shared, n, (seed, n, at)) for n in sizes for at in range(n_repeats)}
-    done = run_all(jobs, work, **settings)
+    # studies of every size in turn, so that their progress tells the time
+    jobs = {f"{n} {at}": (*shared, n, (seed, n, at)) for at in range(n_repeats) for n in sizes}
+    done = run_all(jobs, work, what=FITTING_PAIRS, **settings)
     return {n: np.array([done[f"{n} {at}"]["agreement"] for at in range(n_repeats)]) for n in sizes}
 
 

@@ -49,6 +49,8 @@ def stopped(progress: Path | None = None) -> str:
 SECONDS_BETWEEN_LINES = 10.0
 SECONDS_BETWEEN_DRAWINGS = 0.1
 SECONDS_BETWEEN_TICKS = 0.5
+SECONDS_BEFORE_PROMISE = 2.0  # of work, which show the speed of the computer
+LEAST_PROMISED = 20.0
 BAR = 24
 _MARK = {"program": "icqf", "file": "progress"}
 _LONGEST = 2**16
@@ -79,12 +81,13 @@ class Meter:
         self._told = False  # whether anything was reported
         self._iteration = ""
         self._share = 0.0
+        self._promised = False
         self._lock, self._ended = threading.RLock(), threading.Event()
-        self._last = self._stage_began = time.monotonic()
+        self._last = self._stage_began = self._began = time.monotonic()
         self._forecast = Forecast(self._last)
 
     def __enter__(self) -> Meter:
-        self._last = self._stage_began = time.monotonic()
+        self._last = self._stage_began = self._began = time.monotonic()
         self._forecast = Forecast(self._last)
         if not self.quiet or self.file is not None:
             threading.Thread(target=self._tick, name="icqf-progress", daemon=True).start()
@@ -135,6 +138,7 @@ class Meter:
         while not self._ended.wait(SECONDS_BETWEEN_TICKS):
             with self._lock:
                 if not self._ended.is_set():
+                    self._promise()
                     self._show()
 
     def _show(self, *, at_once: bool = False) -> None:
@@ -170,6 +174,19 @@ class Meter:
             self._draw(fitting(what, bar, counted, when, best, width=shutil.get_terminal_size().columns - 1))
         elif self.file is None:
             click.echo(f"{what}: {text}" if text else f"{what} …", err=True)
+
+    def _promise(self) -> None:
+        """Print once, soon after the start, how long all of the work takes, unless that is short."""
+        now = time.monotonic()
+        left, passed = self._forecast.left(now), now - self._began
+        if self._promised or passed < SECONDS_BEFORE_PROMISE or left is None or not self._forecast.whole:
+            return
+        self._promised = True
+        if passed + left >= LEAST_PROMISED and not self.quiet:
+            if self.drawn:
+                self._draw("")
+            kept = "" if self.journal is None else " Ctrl-C stops it, and --resume then continues."
+            click.echo(f"This takes {about(passed + left)} in all.{kept}", err=True)
 
     def _write(self, what: str, text: str, share: float) -> None:
         """Write the progress file atomically."""

@@ -58,6 +58,8 @@ class Stages:
         Called with `icqf.engines.Progress`.
     expected : mapping of str to float
         The stages in their order, and the seconds that each takes on an ordinary computer with one process.
+        A stage begins with `begin`, or with progress that has its name as `what` or as `stage`; what the
+        latter says about its own stages is kept.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Stages:
     ) -> None:
         self._callback, self._left = callback, dict(expected)
         self._what, self._seconds = "", 0.0
+        self._told: tuple[str, str] | None = None  # what was running when last told
 
     def __deepcopy__(self, memo: object) -> Stages:
         """A copied estimator tells the same callback."""
@@ -89,25 +92,32 @@ class Stages:
 
     def begin(self, what: str) -> None:
         """Begin a stage; those before it are over, or were not needed."""
+        self._enter(what)
+        self(Progress(0, 0))
+
+    def _enter(self, what: str) -> None:
         names = list(self._left)
         for over in names[: names.index(what) + 1] if what in names else ():
             self._seconds = self._left.pop(over)
         if what not in names:
             self._seconds = 0.0
-        self._what = what
-        self(Progress(0, 0))
+        self._what, self._told = what, None
 
     def __call__(self, progress: Any) -> None:
         """Pass on the progress within the stage."""
         if self._callback is None:
             return
         if isinstance(progress, Progress):
-            if progress.what in self._left and progress.what != self._what:
-                self.begin(progress.what)
-                if not progress.total:
-                    return
-            what, after = progress.what or self._what, sum(self._left.values(), 0.0)
-            progress = replace(progress, what=what, seconds=self._seconds, after=after)
+            for name in (progress.what, progress.stage):
+                if name in self._left:
+                    self._enter(name)
+            what = progress.what or ("" if self._what == progress.stage else self._what)
+            if self._told not in (None, (progress.stage, what)):
+                self._seconds = 0.0  # another part of the same stage
+            self._told = progress.stage, what
+            seconds, after = progress.seconds or self._seconds, sum(self._left.values(), 0.0)
+            after += progress.after or 0.0
+            progress = replace(progress, what=what, seconds=seconds, after=after)
         self._callback(progress)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
+from joblib import effective_n_jobs
 
 from icqf import __version__
 from icqf.analyses.method_comparison import ALPHA, DiagnosticAUC, Replication, Stability
@@ -17,11 +18,11 @@ from icqf.analyses.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMe
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.settings import BETAS, FACTORIZATIONS, TRAINING_SHARES
 from icqf.data.study import Study
-from icqf.engines.progress import Progress
+from icqf.engines.progress import Progress, Stages
 from icqf.errors import shown_p
 from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
 from icqf.report.document import Document, write_document
-from icqf.workflow.fit import run_provenance
+from icqf.workflow.fit import expected_seconds, run_provenance
 from icqf.workflow.options import StabilityOptions
 from icqf.workflow.results_folder import shared_folder
 
@@ -102,7 +103,14 @@ Experiment = Callable[[Sequence[Study], Design], Path]
 
 
 def evaluate_study(
-    experiment: Experiment, study: Study, options: StabilityOptions, *, tool: str, out: Path, **design: Any
+    experiment: Experiment,
+    study: Study,
+    options: StabilityOptions,
+    *,
+    tool: str,
+    out: Path,
+    callback: Callable[[Progress], object] | None = None,
+    **design: Any,
 ) -> Path:
     """Run an experiment, such as `stability_experiment`, on a study, and return its page.
 
@@ -114,6 +122,7 @@ def evaluate_study(
     # Checked once, for all participants: in a part of the study, a category may have few members.
     limit, ranges = parameters.pop("smallest_category"), parameters["confound_ranges"]
     ConfoundEncoder(ranges=ranges, smallest_category=limit).fit(study.questionnaire.confounds)
+    tell = Stages(callback, {COMPARING: _expected_seconds(options, study)})
     planned = Design(
         out,
         n_components=options.n_components or "auto",
@@ -127,8 +136,10 @@ def evaluate_study(
         parameters=tuple(parameters.items()),
         random_state=options.seed,
         n_jobs=options.jobs,
+        callback=tell,
         **design,
     )
+    tell.begin(COMPARING)
     started, clock = datetime.now(UTC), time.perf_counter()
 
     def provenance() -> dict[str, Any]:
@@ -138,6 +149,21 @@ def evaluate_study(
         for number in first_looks(options.splits):
             page = experiment([study], _begun(planned, number))
     return page
+
+
+COMPARING = "Comparing methods"
+
+
+def _expected_seconds(options: StabilityOptions, study: Study) -> float:
+    """Return what all fits of all splits take on one processor."""
+    n, m = study.questionnaire.answers.shape
+    searches = len({"icqf", "l1-nmf"} & {*options.methods})
+    once = sum(
+        searches * next(iter(expected_seconds(options, round(0.8 * n * size), m).values()))
+        + 0.15 * (len(options.methods) - searches)
+        for size in (*options.sizes, 1.0)
+    )
+    return options.splits * once / min(effective_n_jobs(options.jobs), 8)
 
 
 def first_looks(splits: int) -> list[int]:

@@ -233,7 +233,7 @@ def expected_seconds(
         counts = options.n_components or range(1, 11)
         divisions = options.n_splits * (1 if isinstance(options.n_repeats, str) else options.n_repeats)
         fits = sum(count + 3 for count in counts) * len(options.beta or BETAS) * divisions
-        stages["Cross-validation"] = 0.5 + (1 + options.thorough) * (1.1 + 10 * size) * fits / 6800 / many
+        stages["Cross-validation"] = 0.3 + (1 + options.thorough) * (0.7 + 8 * size) * fits / 6800 / many
         stages["Fitting the choice"] = 0.2 + 0.05 * one
     else:
         stages["Fitting"] = 0.2 + 0.05 * one

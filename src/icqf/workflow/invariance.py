@@ -8,10 +8,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from joblib import effective_n_jobs
 from matplotlib.figure import Figure
 
-from icqf.analyses.measurement_invariance import ALIKE, ALPHA, Invariance, invariance
-from icqf.engines.progress import Progress
+from icqf.analyses.measurement_invariance import (
+    ALIKE,
+    ALPHA,
+    FITTING,
+    MATCHING,
+    PERMUTING,
+    RESAMPLING,
+    Invariance,
+    invariance,
+)
+from icqf.engines.progress import Progress, Stages
 from icqf.errors import InputError, counted, shown_p
 from icqf.io.write import write_table
 from icqf.plotting import group_loadings
@@ -35,8 +45,28 @@ def compare_groups(
     """Compare the factors of the groups in a column of `read.extra`."""
     if read.extra is None:
         raise InputError(f"The column {by!r} was not read.")
-    how: dict[str, Any] = {"checkpoint": checkpoint, "callback": callback, **parameters}
+    stages = Stages(callback, _expected_seconds(read, **parameters))
+    how: dict[str, Any] = {"checkpoint": checkpoint, "callback": stages, **parameters}
     return invariance(read.model, read.questionnaire, by=read.extra[by], **how)
+
+
+def _expected_seconds(
+    read: ModelledAnswers,
+    *,
+    n_permutations: int = 999,
+    n_resamples: int = 100,
+    n_jobs: int | None = None,
+    **_: Any,
+) -> dict[str, float]:
+    """Return the stages of a comparison, and what each takes on one processor."""
+    n, m = read.questionnaire.answers.shape
+    one, many = n * m / 1e6 * (len(read.model.components_) + 3), min(effective_n_jobs(n_jobs), 8)
+    return {
+        FITTING: 0.2 + 0.2 * one,
+        MATCHING: 0.05 * one,
+        PERMUTING: (0.2 + n_permutations / 1000 * 6 * one) / many,
+        RESAMPLING: 0.3 + (0.2 + n_resamples / 100 * 3.5 * one) / many,
+    }
 
 
 def write_groups(

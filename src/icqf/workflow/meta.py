@@ -18,7 +18,7 @@ from icqf.data.battery import Battery
 from icqf.data.settings import counts_of, parameter_error
 from icqf.data.study import Study
 from icqf.engines.journal import WorkJournal
-from icqf.engines.progress import Progress
+from icqf.engines.progress import Progress, Stages
 from icqf.errors import InputError, counted, did_you_mean, shown_share
 from icqf.io.about import read_about
 from icqf.io.write import write_table
@@ -41,7 +41,14 @@ from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.describe import refuse_instrument
-from icqf.workflow.fit import anonymous, model_of, run_provenance, searcher, user_warnings
+from icqf.workflow.fit import (
+    anonymous,
+    expected_seconds,
+    model_of,
+    run_provenance,
+    searcher,
+    user_warnings,
+)
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import InstrumentFile, find_instruments, jobs_for, require_ids
 from icqf.workflow.results_folder import DECIMALS, write_folder
@@ -167,6 +174,7 @@ def fit_battery(
         beta=options.meta_beta or META_BETAS,
         item_weight="variance",
     )
+    stages = Stages(callback, _expected_seconds(options, second, studies, compare=compare))
     model = MetaICQF(
         {
             name: _stage(own, jobs_for(own, study.questionnaire, fits=1500))
@@ -174,7 +182,7 @@ def fit_battery(
         },
         meta_estimator=_stage(second, 1),
         checkpoint=journal,
-        callback=callback,
+        callback=stages,
         random_state=options.seed,
     )
     with warnings.catch_warnings(record=True) as caught:
@@ -184,10 +192,33 @@ def fit_battery(
         except InputError as error:
             raise _named_as_option(error) from None
         compare = compare and model.meta_ is not None
-        comparisons = _compare(options, model, battery, journal, callback) if compare else ()
+        comparisons = _compare(options, model, battery, journal, stages) if compare else ()
     seconds = time.perf_counter() - clock
     messages = user_warnings(caught)
     return MetaFit(options, studies, battery, model, scores, comparisons, messages, started, seconds)
+
+
+TOGETHER, HIDDEN = "all items at once", "hidden {}"  # stages after the instruments' and the meta-factors'
+
+
+def _expected_seconds(
+    options: StudyOptions, second: StudyOptions, studies: Studies, *, compare: bool
+) -> dict[str, float]:
+    """Return the stages of the analysis of a battery, and what each takes on one processor."""
+
+    def search(own: StudyOptions, n: int, m: int) -> float:
+        return sum(expected_seconds(replace(own, report=False, bootstrap=0), n, m).values())
+
+    shapes = {name: study.questionnaire.answers.shape for name, (_, study) in studies.items()}
+    stages = {name: search(own, *shapes[name]) for name, (own, _) in studies.items()}
+    n, m = max(n for n, _ in shapes.values()), sum(m for _, m in shapes.values())
+    stages[META] = search(second, n, 4 * len(studies))
+    if compare:
+        several = tuple(range(1, 4 + 3 * len(studies)))  # the items of a battery have more factors
+        stages[TOGETHER] = search(replace(options, n_components=several), n, m)
+        folds = options.n_splits * (0.1 + n * m / 1e6)
+        stages |= dict.fromkeys((HIDDEN.format("answers"), HIDDEN.format("instruments")), folds)
+    return stages
 
 
 def _named_as_option(error: InputError) -> InputError:
@@ -209,16 +240,16 @@ def _compare(
     model: MetaICQF,
     battery: Battery,
     journal: WorkJournal | None,
-    callback: Callback | None,
+    callback: Callback,
 ) -> tuple[HierarchyComparison, ...]:
     """Compare two stages with one flat factorization, for hidden answers and for hidden instruments."""
 
-    def callback_for(stage: str) -> Callback | None:
-        return None if callback is None else lambda progress: callback(replace(progress, stage=stage))
+    def callback_for(stage: str) -> Callback:
+        return lambda progress: callback(replace(progress, stage=stage))
 
     together, options = battery.flat(), replace(options, n_components=())
     jobs = jobs_for(options, together, fits=1500)
-    search = searcher(options, jobs, checkpoint=journal, callback=callback_for("all items at once"))
+    search = searcher(options, jobs, checkpoint=journal, callback=callback_for(TOGETHER))
     flat: Any = search.fit(together).best_estimator_
     return tuple(
         compare_hierarchy(
@@ -229,7 +260,7 @@ def _compare(
             n_splits=options.n_splits,
             n_jobs=jobs,
             checkpoint=journal,
-            callback=callback_for(f"hidden {hide}"),
+            callback=callback_for(HIDDEN.format(hide)),
             random_state=options.seed,
         )
         for hide in ("answers", "instruments")

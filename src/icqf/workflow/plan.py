@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from joblib import effective_n_jobs
 from matplotlib.figure import Figure
 
-from icqf.analyses.planning import OTHER_COLUMNS, SamplePlan
+from icqf.analyses.planning import FITTING_PAIRS, OTHER_COLUMNS, SamplePlan
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
-from icqf.engines.progress import Progress
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.plotting import found_again
@@ -23,7 +23,7 @@ from icqf.report.blocks import Block, Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
 from icqf.resampling.replication import FOUND
 from icqf.workflow.fit import fit_study
-from icqf.workflow.options import StudyOptions
+from icqf.workflow.options import PlanOptions, StudyOptions
 from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
 
 
@@ -36,13 +36,18 @@ def pilot_of(
 ) -> tuple[ICQF, Questionnaire]:
     """Fit a pilot study, and return the model with the pilot's answers."""
     own = replace(options, bootstrap=0, report=False)
-
-    def report(progress: Any) -> None:
-        if callback is not None:  # the plan comes after it, for which no time is known
-            callback(replace(progress, after=None) if isinstance(progress, Progress) else progress)
-
-    fit = fit_study(own, study=study, checkpoint=checkpoint if own.searches else None, callback=report)
+    fit = fit_study(own, study=study, checkpoint=checkpoint if own.searches else None, callback=callback)
     return fit.model, study.questionnaire
+
+
+def pair_seconds(options: PlanOptions, study: Study | None) -> dict[str, float]:
+    """Return what all pairs of studies take on one processor; nothing where a model's halves say all."""
+    if study is None:
+        return {}
+    n, m = study.questionnaire.answers.shape
+    fitted = sum(min(size, n // 2) for size in options.sizes) * m * options.repeats / 1e6
+    many = min(effective_n_jobs(options.jobs), 8)
+    return {FITTING_PAIRS: (0.02 * options.repeats * len(options.sizes) + 1.0 * fitted) / many}
 
 
 def write_plan(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from joblib import effective_n_jobs
 from matplotlib.figure import Figure
 
 from icqf.analyses.adaptive_forms import adaptive_form
@@ -18,7 +19,7 @@ from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item
 from icqf.data.settings import ADAPTIVE_WIDTH, check_parameter
 from icqf.engines.parallel import processes_for
-from icqf.engines.progress import Progress
+from icqf.engines.progress import Progress, Stages
 from icqf.errors import InputError
 from icqf.io.codebook import format_codebook
 from icqf.io.readers.files import read_table
@@ -29,6 +30,8 @@ from icqf.report import scoring_page
 from icqf.workflow.new_answers import ModelledAnswers
 from icqf.workflow.options import ShortFormOptions
 from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
+
+CHOOSING = "Choosing items"
 
 
 def shorten_study(
@@ -42,8 +45,17 @@ def shorten_study(
     asked = read.questionnaire
     parts = list(asked.instruments.values()) if isinstance(asked, Battery) else [asked]
     # Items cost time, not participants: each is tried with about a thousand simulated ones.
-    jobs = processes_for(n_jobs, 1000 * sum(part.n_items for part in parts), 300)
-    return shortform(read.model, asked, callback=callback, n_jobs=jobs, **parameters)
+    m = sum(part.n_items for part in parts)
+    jobs = processes_for(n_jobs, 1000 * m, 300)
+    stages = Stages(callback, {CHOOSING: _expected_seconds(m, parameters.get("max_items"), jobs)})
+    stages.begin(CHOOSING)
+    return shortform(read.model, asked, callback=stages, n_jobs=jobs, **parameters)
+
+
+def _expected_seconds(m: int, length: int | None, jobs: int) -> float:
+    """Return what it takes to choose so many of m items, and to write the form."""
+    length = min(20, m // 2) if length is None else length
+    return 1.2 + (0.24 + 0.001 * m) * length / min(effective_n_jobs(jobs), 6)
 
 
 def write_short_form(

@@ -39,9 +39,10 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     it does not, studies are simulated). A factor is found again when its loadings in two studies, fitted with
     as many factors, correlate at least 0.8.
     """
-    from icqf.analyses.planning import plan
+    from icqf.analyses.planning import FITTING_PAIRS, plan
+    from icqf.engines.progress import Stages
     from icqf.models.icqf import ICQF
-    from icqf.workflow.plan import pilot_of, write_plan
+    from icqf.workflow.plan import pair_seconds, pilot_of, write_plan
     from icqf.workflow.read import read_study
     from icqf.workflow.results_folder import refuse_existing
 
@@ -59,13 +60,14 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
         return
     files = options.paths
     refuse_existing(out, "plan", force=force, inputs=(*files, ctx.params["config"]))
-    with job(ctx, out, what="Fitting pairs of studies", unit="pairs") as meter:
+    with job(ctx, out, what=FITTING_PAIRS, unit="pairs") as meter:
+        stages = Stages(meter, pair_seconds(options, study))
         if study is not None:
             announce(study, quiet=quiet, meter=meter)
             meter.switch_to("Cross-validation", "fits")
-            model, pilot = pilot_of(options, study, checkpoint=meter.journal, callback=meter)
-            meter.switch_to("Fitting pairs of studies", "pairs")
-        result = plan(model, pilot, checkpoint=meter.journal, callback=meter, **options.parameters)
+            model, pilot = pilot_of(options, study, checkpoint=meter.journal, callback=stages)
+            meter.switch_to(FITTING_PAIRS, "pairs")
+        result = plan(model, pilot, checkpoint=meter.journal, callback=stages, **options.parameters)
         about: dict[str, Any] = {"options": options.shareable(), "command": typed(ctx), "started": started}
         written = write_plan(result, out, files=files, force=force, **about)
     if quiet:

@@ -40,7 +40,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """
     from icqf.workflow.new_answers import read_for_model
     from icqf.workflow.results_folder import refuse_existing
-    from icqf.workflow.shortform import items_of, parameters_of, shorten_study, write_short_form
+    from icqf.workflow.shortform import CHOOSING, items_of, parameters_of, shorten_study, write_short_form
 
     started, options = datetime.now(UTC), options_of(ctx, ShortFormOptions)
     parameters, read = parameters_of(options), read_for_model(options.model, options.files)
@@ -49,7 +49,7 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
         return
     table = options.minutes if isinstance(options.minutes, Path) else None
     refuse_existing(out, "shortform", force=force, inputs=(*read.files, table, ctx.params["config"]))
-    with job(ctx, out, what="Choosing items", unit="items", journal=False) as meter:
+    with job(ctx, out, what=CHOOSING, unit="items", journal=False) as meter:
         say(read.notes, quiet=quiet)
         form = shorten_study(read, callback=meter, **parameters)
         about: dict[str, Any] = {"options": options.shareable(), "started": started, "title": options.title}

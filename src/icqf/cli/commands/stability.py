@@ -42,7 +42,7 @@ def command(ctx: click.Context, **_: Any) -> None:
 
 def evaluate(ctx: click.Context, experiment: Experiment, options: StabilityOptions) -> None:
     """Read the study, run an experiment on it, and print its page."""
-    from icqf.workflow.evaluation import evaluate_study
+    from icqf.workflow.evaluation import COMPARING, evaluate_study
     from icqf.workflow.read import read_study
     from icqf.workflow.results_folder import exists, refuse_shared
 
@@ -58,7 +58,7 @@ def evaluate(ctx: click.Context, experiment: Experiment, options: StabilityOptio
         raise exists(page)
     began = time.time()
     try:
-        with job(ctx, out, what="Experiment", journal=False, folder=True) as meter:
+        with job(ctx, out, what=COMPARING, journal=False, folder=True) as meter:
             announce(study, quiet=quiet, meter=meter)
             about: dict[str, Any] = {"tool": tool, "out": out, "command": typed(ctx)}
             page = evaluate_study(experiment, study, options, callback=meter, **about)
