@@ -28,7 +28,7 @@ import numpy as np
 import pandas as pd
 
 from icqf import ICQF
-from icqf.analyses.crosswalk import Rule
+from icqf.analyses.crosswalk import Rules
 from icqf.datasets import load_bfi, load_help_battery, make_battery
 from icqf_experiments.studies import psychtools_table
 
@@ -88,7 +88,7 @@ def judge(X, B, ends):
     y, order = B.sum(axis=1), np.random.default_rng(1).permutation(len(X))
     half = min(len(X) // 2, 1000)
     learn, test = order[:half], order[half : half + 2000]
-    total, whole = np.ones(X.shape[1]), {"range": (low.sum(), high.sum()), "whole": True}
+    total, ends = np.ones(X.shape[1]), (low.sum(), high.sum())
     Y01 = (B - low) / (high - low)
     made = {}
     model = ICQF(3, item_range=(0, 1), random_state=0, max_iter=200).fit(X[learn])
@@ -104,13 +104,13 @@ def judge(X, B, ends):
         kind = name.split(",")[0]
         Z = features[kind]
         weights = total if Z is X else np.ones(Z.shape[1])
-        rule = Rule.fit(Z[learn], y[learn], total=weights, items=kind in ("items", "factors"), **whole)
-        found = rule.predict(Z[test], LEVEL)
+        ranges, items = [(*ends, True)], kind in ("items", "factors")
+        fitted = Rules.fit(Z[learn], y[learn, None], ranges, total=weights, items=items)
+        (found,), (rule,) = fitted.predict(Z[test], LEVEL), fitted.rules
         value = found.value
-        if name in ("sum", "items"):
-            value = np.clip(
-                rule.intercept + rule.normal.completed(Z[test])[0] @ rule.weights, *whole["range"]
-            )
+        if name not in ("sum", "items"):
+            line = rule.intercept + fitted.normal.completed(Z[test])[0] @ rule.weights
+            value = np.clip(line + np.interp(line, rule.errors.at, rule.errors.mean), *ends)
         made[name] = {
             "r": np.corrcoef(value, y[test])[0, 1] if value.std() > 0 else 0.0,
             "rmse": np.sqrt(((value - y[test]) ** 2).mean()),

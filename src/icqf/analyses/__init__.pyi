@@ -2,6 +2,8 @@ from .adaptive_forms import AdaptiveForm as AdaptiveForm
 from .adaptive_forms import adaptive_form as adaptive_form
 from .common_variance import GeneralFactor as GeneralFactor
 from .common_variance import general_factor as general_factor
+from .crosswalk import Crosswalk as Crosswalk
+from .crosswalk import learn_crosswalk as learn_crosswalk
 from .factor_properties import Counterparts as Counterparts
 from .factor_properties import Psychometry as Psychometry
 from .factor_properties import ScoreTables as ScoreTables

@@ -140,7 +140,7 @@ def settings(
 def option_of(name: str, kind: type[Settings] = StudyOptions) -> Callable[[Command], Command]:
     """Return a command-line option as declared by a record of options."""
     declared, default = options_in(kind)[name], getattr(kind, name, None)
-    limits, typed = _limits(name, declared), "--" + name.replace("_", "-")
+    limits, typed = _limits(name, declared), "--" + name.strip("_").replace("_", "-")
     usual = f"  [default: {declared.usual}]" if declared.usual else "  [required]" * bool(declared.missing)
     more: dict[str, Any] = {"help": (declared.help + usual).strip()}
     if declared.metavar:
@@ -161,7 +161,7 @@ def option_of(name: str, kind: type[Settings] = StudyOptions) -> Callable[[Comma
         more["type"] = _Choice(tuple(choices.own if isinstance(choices, Registry) else choices))
     elif isinstance(limits, Number):
         more = {"type": click.UNPROCESSED, "metavar": "INTEGER" if limits.whole else "FLOAT"} | more
-    return click.option(typed, **more, **({"default": default} if default not in (None, ()) else {}))
+    return click.option(typed, name, **more, **({"default": default} if default not in (None, ()) else {}))
 
 
 def _limits(name: str, declared: Option) -> Any:

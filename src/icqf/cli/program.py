@@ -27,8 +27,8 @@ from icqf.registry import Registry
 
 OWN = (
     *("demo", "app", "check", "codebook", "fit", "select", "report", "plot", "score", "norms", "person"),
-    *("show", "describe", "compare", "longitudinal", "shortform", "invariance", "plan", "preregister"),
-    *("batch", "meta", "pool", "stability", "diagnosis"),
+    *("crosswalk", "show", "describe", "compare", "longitudinal", "shortform", "invariance", "plan"),
+    *("preregister", "batch", "meta", "pool", "stability", "diagnosis"),
 )
 COMMANDS = Registry(
     "icqf.commands",

@@ -264,7 +264,7 @@ def typed_setting(setting: Setting) -> str:
 
 def option(name: str) -> str:
     """Return a parameter's option."""
-    return "--" + name.replace("_", "-")
+    return "--" + name.strip("_").replace("_", "-")
 
 
 def typed_names(name: str, items: Sequence[str]) -> str:

@@ -28,7 +28,9 @@ from icqf.io.formats import READERS
 FORMAT, VERSION = "icqf-model", 6
 BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 3
 NORMS_FORMAT, NORMS_VERSION = "icqf-norms", 1
+CROSSWALK_FORMAT, CROSSWALK_VERSION = "icqf-crosswalk", 1
 HEADER, CODEBOOK, BATTERY, NORMS = "model.json", "codebook.json", "battery.json", "norms.json"
+CROSSWALK = "crosswalk.json"
 META = "meta"  # the folder of the second stage; instruments are numbered
 CHECKSUM = "sha256"
 MOST_BYTES = 100 * 2**20
@@ -104,6 +106,22 @@ def read_norms(path: str | os.PathLike[str]) -> dict[str, Any]:
         return content
 
 
+def write_crosswalk(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
+    """Write a crosswalk, as plain values, to a model file."""
+    _write(path, {CROSSWALK: _json({"format": CROSSWALK_FORMAT, "version": CROSSWALK_VERSION, **content})})
+
+
+def read_crosswalk(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Read the plain values of a crosswalk; None for a model file of another kind."""
+    with damage_refused(path):
+        tensors = _read(Path(path))
+        if CROSSWALK not in tensors:
+            return None
+        content = _parsed(tensors, CROSSWALK)
+        _check_version(content, CROSSWALK_FORMAT, CROSSWALK_VERSION)
+        return content
+
+
 def _tensors(model: StoredModel, folder: str = "") -> dict[str, np.ndarray]:
     """The arrays that hold a model: its numbers, and JSON as bytes."""
     tensors = {HEADER: _json({"format": FORMAT, "version": VERSION, **model.header})}
@@ -149,6 +167,8 @@ def read_any_model(path: str | os.PathLike[str]) -> StoredModel | StoredBattery:
         tensors = _read(Path(path))
         if NORMS in tensors:
             raise _OtherKind("this is a norms file, not a model file. Give the model.icqf that a fit wrote.")
+        if CROSSWALK in tensors:
+            raise _OtherKind("this is a crosswalk, not the model of a questionnaire. Use icqf score with it.")
         return _battery(tensors) if BATTERY in tensors else _model(tensors)
 
 

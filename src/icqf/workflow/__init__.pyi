@@ -14,6 +14,7 @@ from .meta import fit_battery as fit_battery
 from .meta import meta_page as meta_page
 from .meta import write_meta as write_meta
 from .naming import rewrite_results as rewrite_results
+from .options import CrosswalkOptions as CrosswalkOptions
 from .options import DescribeOptions as DescribeOptions
 from .options import InvarianceOptions as InvarianceOptions
 from .options import LongitudinalOptions as LongitudinalOptions

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from icqf.analyses.crosswalk import Crosswalk
 from icqf.data.about import About
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
@@ -20,7 +21,7 @@ from icqf.errors import InputError, did_you_mean, has_note, is_note, listed
 from icqf.io.about import about_of
 from icqf.io.codebook import read_codebook
 from icqf.io.formats import TEXT
-from icqf.io.model_file import StoredModel, damage_refused, read_any_model
+from icqf.io.model_file import StoredModel, damage_refused, read_any_model, read_crosswalk
 from icqf.io.readers.confound_columns import as_the_model_knows
 from icqf.io.readers.files import with_id
 from icqf.io.readers.platforms import may_be_export
@@ -42,7 +43,7 @@ DIRECTIONS_UNKNOWN = (
     "answers are used unchanged. Give a codebook if this is wrong."
 )
 _OF_THE_MODEL = ("confounds", "weights", "items", "subscales", "reverse")
-_MODELS = ("model.icqf", "meta.icqf")  # of fits and visits, and of batteries
+_MODELS = ("model.icqf", "meta.icqf", "crosswalk.icqf")  # of fits and visits, batteries, crosswalks
 _CELL = 8  # bytes of a cell in memory
 _LETTERS = 2  # bytes of a cell in a text file
 
@@ -72,6 +73,13 @@ def load_model(path: str | os.PathLike[str]) -> ICQF | LongitudinalICQF | MetaIC
         if LONGITUDINAL in stored.header:
             return rebuilt_visits(LongitudinalICQF, stored)
         return rebuild(ICQF, stored)
+
+
+def crosswalk_in(path: str | os.PathLike[str]) -> Crosswalk | None:
+    """The crosswalk in a file or results folder; None for a model of another kind."""
+    content = read_crosswalk(model_file(path))
+    with damage_refused(path):
+        return None if content is None else Crosswalk.from_dict(content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +144,7 @@ class ModelReader:
     confounds.
     """
 
-    model: ICQF | LongitudinalICQF
+    model: Any  # ICQF, LongitudinalICQF or Crosswalk
     files: StudyFiles
     given: tuple[Item, ...] = ()
     extra: tuple[str, ...] = ()

@@ -656,6 +656,67 @@ class NormsOptions(Settings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CrosswalkOptions(Settings):
+    """The options of ``icqf crosswalk``.
+
+    Examples
+    --------
+    >>> from icqf.workflow import CrosswalkOptions
+    >>> CrosswalkOptions.of({"answers": "study", "from_": "bdi", "to": "phq9"}).to
+    'phq9'
+    """
+
+    answers: Path = like(
+        StudyFiles, "answers", help="The answers to both: a table, or a folder with one file for each."
+    )
+    from_: str = option(
+        MISSING,
+        "Questionnaire that new participants have answered: its name, or a codebook of its items.",
+        take=one_text,
+        metavar="NAME|FILE",
+        missing="No questionnaire to start from is given.",
+        label="From",
+    )
+    to: str = option(
+        MISSING,
+        "Questionnaire whose scores are predicted: its name, or a codebook of its items.",
+        take=one_text,
+        metavar="NAME|FILE",
+        missing="No questionnaire to predict is given.",
+        label="To",
+    )
+    model: Path | None = file(
+        None, "Model of the predicted questionnaire (icqf fit): its factors are predicted as well."
+    )
+    by: tuple[str, ...] = option(
+        (),
+        "Columns such as sex and age, in which predictions are compared.",
+        take=texts,
+        metavar="COLUMN",
+        label="Compare groups by",
+    )
+    codebook: Path | None = like(StudyFiles, "codebook")
+    dictionary: Path | None = like(StudyFiles, "dictionary")
+    participants: Path | None = like(StudyFiles, "participants")
+    id: str | None = like(StudyFiles, "id")
+    groups: str | None = like(StudyFiles, "groups")
+    missing_codes: tuple[float | str, ...] = like(StudyFiles, "missing_codes")
+    reverse: tuple[str, ...] = like(StudyFiles, "reverse")
+    visit: tuple[tuple[str, str], ...] = like(StudyFiles, "visit")
+    doubled: str | None = like(StudyFiles, "doubled")
+    without_id: str | None = like(StudyFiles, "without_id")
+    header_row: int | None = like(StudyFiles, "header_row")
+    sheet: str | None = like(StudyFiles, "sheet")
+    long: tuple[str, ...] = like(StudyFiles, "long")
+
+    @property
+    def study(self) -> StudyOptions:
+        """The files and column roles, for the readers of a study or battery."""
+        own = vars(self)
+        return StudyOptions(**{name: own[name] for name in options_in(StudyFiles) if name in own})
+
+
+@dataclass(frozen=True, kw_only=True)
 class PersonOptions(ModelledOptions):
     """The options of ``icqf person``; `id` is the column of ids, and `who` are the ids.
 

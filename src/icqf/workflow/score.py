@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
+from icqf.analyses.crosswalk import Crosswalk
 from icqf.analyses.norms import Norms
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
@@ -35,6 +36,7 @@ from icqf.workflow.new_answers import (
     ModelledBatches,
     ModelReader,
     battery_answers,
+    crosswalk_in,
     entries_of,
     files_for_model,
     in_batches,
@@ -216,7 +218,8 @@ def _score(
     columns: ScoreColumns,
     norms: str | os.PathLike[str] | None,
 ) -> ScoresWritten:
-    fitted = load_model(model)
+    known_crosswalk = crosswalk_in(model)
+    fitted = load_model(model) if known_crosswalk is None else known_crosswalk
     if norms is not None and not isinstance(fitted, ICQF):
         raise parameter_error("norms", " is for the model of one questionnaire; leave it out.")
     if isinstance(fitted, ICQF):
@@ -227,6 +230,8 @@ def _score(
         scored = _score_course(reader, begin, columns, known)
     elif columns.visit_column is not None:
         raise parameter_error("visit_column", " applies to the model of one questionnaire; leave it out.")
+    elif isinstance(fitted, Crosswalk):
+        scored = _score_crosswalk(fitted, files, begin, columns)
     else:
         score_all = _score_battery if isinstance(fitted, MetaICQF) else _score_visits
         scored = score_all(fitted, files, begin)
@@ -553,6 +558,31 @@ def _score_battery(model: MetaICQF, files: StudyFiles, begin: Begin) -> Scored:
     if absent:
         notes = (*notes, f"Scored without {listed(absent, most=12)}, which are absent.")
     return Scored(scores, notes, silent)
+
+
+def _score_crosswalk(made: Crosswalk, files: StudyFiles, begin: Begin, columns: ScoreColumns) -> Scored:
+    """Predict scores of another questionnaire."""
+    reader = ModelReader(made, files, entries_of(files))
+    read = reader.whole()
+    if begin is not None:
+        begin()
+    scores = made.predict(read, columns.level)
+    silent = scores[made.scores[0]].isna().to_numpy()
+    if not columns.intervals:
+        scores = scores[[name for name in scores if not str(name).endswith(("_low", "_high"))]]
+    scores[MISSING] = np.where(silent, f"all scores: {NOTHING_ANSWERED}", NOTHING)
+    sums = read.keyed_answers()[made.item_names].sum(axis=1, skipna=False)
+    beyond = int(((sums < made.shown[0]) | (sums > made.shown[1])).sum())
+    notes = [
+        *reader.notes(read.notes),
+        f"Scores of {made.target!r} are predicted from {made.source!r}, not measured.",
+    ]
+    if beyond:
+        notes.append(
+            f"{counted(beyond, 'participant')} answered lower or higher than nearly all from whom the "
+            "crosswalk was learned; their predictions are less sure than the intervals say."
+        )
+    return Scored(scores, tuple(notes), int(silent.sum()))
 
 
 def _score_visits(model: LongitudinalICQF, files: StudyFiles, begin: Begin) -> Scored:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from icqf_experiments.calibration.batteries import BATTERIES
+from icqf_experiments.calibration.crosswalk import CROSSWALK
 from icqf_experiments.calibration.frame import Statement
 from icqf_experiments.calibration.groups import GROUPS
 from icqf_experiments.calibration.intervals import INTERVALS
@@ -53,5 +54,6 @@ STATEMENTS: Mapping[str, Statement] = {
         GROUPS,
         NORMS,
         MISSING,
+        CROSSWALK,
     )
 }

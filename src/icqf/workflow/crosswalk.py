@@ -1,0 +1,278 @@
+"""Learn a crosswalk: answers to two questionnaires give a file that predicts one, a table and a page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from icqf.analyses.crosswalk import DIFFERENT, LEVEL, LINKABLE, WEAK, Crosswalk, learn_crosswalk
+from icqf.data.questionnaire import Questionnaire
+from icqf.data.settings import options_in
+from icqf.errors import Advice, InputError, did_you_mean, listed, shown_p
+from icqf.io.study_files import StudyFiles
+from icqf.io.write import write_table
+from icqf.report.blocks import Block, Bullets, Grid, Group, Section
+from icqf.report.document import Document, made_by, write_document
+from icqf.report.words import number
+from icqf.workflow.new_answers import read_for_model
+from icqf.workflow.norms import informed_scores
+from icqf.workflow.options import CrosswalkOptions, StudyOptions
+from icqf.workflow.read import InstrumentFile, find_instruments
+from icqf.workflow.results_folder import tool_provenance, write_folder
+
+FILE = "crosswalk.icqf"
+_COLUMNS = 3  # of the table on the page
+_METHODS = {
+    "answers": "the crosswalk, from all answers",
+    "sum": "regression on the sum",
+    "rank": "same rank (equipercentile)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class BothAnswered:
+    """The answers to both questionnaires, scores of the second, and columns to compare by."""
+
+    names: tuple[str, str]
+    source: Questionnaire
+    target: Questionnaire
+    scores: pd.DataFrame | None
+    notes: tuple[str, ...]
+    files: tuple[Path, ...]
+
+
+def read_both(options: CrosswalkOptions) -> BothAnswered:
+    """Read the answers to both questionnaires."""
+    one, other = _part(options, options.from_), _part(options, options.to)
+    if one.name == other.name:
+        raise InputError(
+            f"Both questionnaires are called {one.name!r}.",
+            code="same-name",
+            remedy="Name two different ones, or give one of the codebooks another name.",
+        )
+    extra = replace(one.options, confounds=options.by)
+    _, study = replace(one, options=extra).read()
+    source, scores = study.questionnaire, None
+    files = [*study.files]
+    if options.model is None:
+        _, study = replace(other, options=replace(other.options, groups=None)).read()
+        target, notes = study.questionnaire, study.questionnaire.notes
+        files += study.files
+    else:
+        own = replace(other.options, groups=None, items=(), reverse=())
+        of_model = StudyFiles(**{name: vars(own)[name] for name in options_in(StudyFiles)})
+        read = read_for_model(options.model, of_model)
+        target, notes = read.questionnaire, read.notes
+        scores = informed_scores(read.model, target)
+        files += read.files
+    both = [item.name for item in source.items if _same_column(item.name, source, target)]
+    shared = [f"Both questionnaires contain {listed(both)}, so part of the target is known exactly."]
+    said = tuple(dict.fromkeys([*source.notes, *notes, *shared[: len(both)]]))
+    return BothAnswered((one.name, other.name), source, target, scores, said, tuple(dict.fromkeys(files)))
+
+
+def _same_column(name: str, source: Questionnaire, target: Questionnaire) -> bool:
+    """Whether an item is in both questionnaires, with the same answers."""
+    if name not in target.answers:
+        return False
+    both = source.answers[[name]].join(target.answers[name], rsuffix=" of the target").dropna()
+    return len(both) > 0 and bool((both.iloc[:, 0] == both.iloc[:, 1]).all())
+
+
+def _part(options: CrosswalkOptions, given: str) -> InstrumentFile:
+    """A questionnaire that was named, or whose codebook was given."""
+    study, path = options.study, Path(given)
+    if path.is_file():
+        if study.answers.is_dir():
+            raise InputError(
+                f"{given}: this is a file, but {study.answers} is a folder.",
+                code="codebook-of-folder",
+                remedy="Name the questionnaires after their files in the folder, without ending.",
+            )
+        return InstrumentFile(path.stem, replace(study, codebook=path))
+    found = {each.name: each for each in find_instruments(study)} if _has_instruments(study) else {}
+    if given not in found:
+        known = f" The questionnaires are {listed(found, most=12)}." if found else ""
+        raise InputError(
+            f"There is no questionnaire and no codebook {given!r}.{did_you_mean(given, found)}{known}",
+            code="no-instrument",
+            remedy=Advice(
+                "Name a codebook of its items, a file in a folder of answers, or an instrument in {codebook}."
+            ),
+        )
+    return found[given]
+
+
+def _has_instruments(study: StudyOptions) -> bool:
+    return study.answers.is_dir() or study.codebook is not None
+
+
+def crosswalk_of(both: BothAnswered, options: CrosswalkOptions) -> Crosswalk:
+    """Learn the crosswalk."""
+    return learn_crosswalk(
+        both.source,
+        both.target,
+        names=both.names,
+        scores=both.scores,
+        by=both.source.confounds if options.by else None,
+    )
+
+
+def write_crosswalk_folder(
+    made: Crosswalk,
+    folder: str | os.PathLike[str],
+    *,
+    both: BothAnswered,
+    options: Mapping[str, Any],
+    command: str = "",
+    started: datetime | None = None,
+    force: bool = False,
+) -> list[str]:
+    """Write the crosswalk, its table, how near held-out predictions came, and a page to print."""
+
+    def write(place: Path) -> None:
+        made.save(place / FILE)
+        write_table(made.table(), place / "table.csv", decimals=1)
+        write_table(pd.DataFrame(made.evidence).set_index("score"), place / "evidence.csv")
+        write_document(
+            place / "crosswalk.html", crosswalk_page(made, command), formats=(".html", ".md", ".docx")
+        )
+
+    provenance = tool_provenance(
+        files=both.files,
+        options=options,
+        started=started or datetime.now(UTC),
+        notes=both.notes,
+        result={"evidence": list(made.evidence), "groups": list(made.groups), "sentences": verdicts(made)},
+    )
+    return write_folder(Path(folder), "crosswalk", write, provenance, force=force, inputs=both.files)
+
+
+def verdicts(made: Crosswalk) -> list[str]:
+    """How near predictions come, and whether the two questionnaires may be linked, in words."""
+    rows = {each["method"]: each for each in made.evidence if each["score"] == made.scores[0]}
+    own, plain = rows["answers"], rows["sum"]
+    r, one, other = own["correlation"], made.source, made.target
+    gone = 1 - np.sqrt(1 - min(abs(made.correlation), 1) ** 2)
+    said = [
+        f"Of participants who were held out, the sum of {other} was predicted from {one} with a correlation "
+        f"of {r:.2f} ({plain['correlation']:.2f} by regression on the sum) and a mean error of "
+        f"{own['error']:.1f} points (without {one}: {own['usual_error']:.1f}). Their {LEVEL:.0%} intervals, "
+        f"{own['width']:.1f} points wide on average, held {own['held']:.0%}."
+    ]
+    if made.link is not None:
+        said.append(
+            f"The sums correlate {made.correlation:.2f}: enough to link them (from {LINKABLE:g}, half of the "
+            "uncertainty about a participant is gone)."
+        )
+    else:
+        said.append(
+            f"The sums correlate {made.correlation:.2f}, which leaves {1 - gone:.0%} of the uncertainty "
+            f"about a participant. They do not measure the same: linking needs {LINKABLE:g}, which leaves "
+            "half. There are predictions with intervals, but no linked scores."
+        )
+    if r < WEAK:
+        said.append(
+            f"{one} says little about {other}: predictions are hardly better than the mean of everyone."
+        )
+    for each in made.groups:
+        if each["rmsd"] >= DIFFERENT and each["p"] < 0.05:
+            errors = ", ".join(f"{group} {value:+.1f}" for group, value in each["errors"].items())
+            said.append(
+                f"Predictions err differently by {each['column']} (RMSD {each['rmsd']:.2f} SD, p "
+                f"{shown_p(each['p'], equals='= ')}; mean error: {errors}). The groups need crosswalks of "
+                "their own."
+            )
+    return said
+
+
+def crosswalk_page(made: Crosswalk, command: str = "") -> Document:
+    """The page of a crosswalk: what it is worth, the table, and how to use it."""
+    one, other, table = made.source, made.target, made.table()
+    lead = verdicts(made)
+    linked = "linked" in table
+    rows = [
+        [f"{at:g}", f"{row['predicted']:.1f}", f"{row['low']:.4g} to {row['high']:.4g}"]
+        + ([f"{row['linked']:.1f}"] if linked else [])
+        for at, row in zip(table.index, table.to_dict("records"), strict=True)
+    ]
+    head = [one, other, f"{LEVEL:.0%} interval", *(["same rank"] if linked else [])]
+    size = -(-len(rows) // _COLUMNS)
+    parts = [rows[at : at + size] for at in range(0, len(rows), size)]
+    grids: list[Block] = [
+        Grid(f"{one} {part[0][0]} to {part[-1][0]}", head, part, scroll=False) for part in parts if part
+    ]
+    sections = [
+        Section(
+            f"Sum of {other} from the sum of {one}",
+            [
+                f"About {made.n_participants} participants answered both. Sums that few of them reached are "
+                "left out.",
+                Group(grids),
+            ],
+        ),
+        Section("How to use it", [_legend(made)]),
+        Section("Participants who were held out", _evidence(made)),
+    ]
+    return Document(f"{other} from {one}", lead[:2], sections, footer=made_by(command), cautions=lead[2:])
+
+
+def _legend(made: Crosswalk) -> Bullets:
+    entries = [
+        "A predicted sum is the mean of participants with such answers, and is for one participant. It is "
+        "nearer to the middle than measured sums (regression to the mean): predicted sums vary less, and "
+        "fewer of them are above a cut-off. Do not count cases with them.",
+        f"The interval holds the sum of {made.target} for {LEVEL:.0%} of participants with such answers.",
+        f"The table uses the sum of {made.source} alone. From all answers, icqf score predicts better, and "
+        "answers may be missing.",
+        "Everything holds for people like those who answered both. Other people may differ.",
+    ]
+    if made.link is not None:
+        entries.insert(
+            1,
+            f"The sum of {made.target} with the same rank (equipercentile linking) varies as measured sums "
+            "do. It is for comparing groups or distributions, not for one participant.",
+        )
+    return Bullets(entries)
+
+
+def _evidence(made: Crosswalk) -> list[Block]:
+    rows = [
+        [
+            each["score"],
+            _METHODS[each["method"]],
+            f"{each['correlation']:.2f}",
+            number(each["error"]),
+            *("–" if each[name] is None else f"{each[name]:.0%}" for name in _HELD),
+        ]
+        for each in made.evidence
+    ]
+    head = ["score", "method", "correlation", "mean error", "held", "low third", "middle", "high third"]
+    note = f"Held: the share of held-out participants inside the {LEVEL:.0%} interval, by predicted score."
+    parts: list[Block] = [Grid("How near predictions came", head, rows, note=note)]
+    if made.groups:
+        groups = [
+            [
+                each["column"],
+                "; ".join(f"{group}: {value:+.1f}" for group, value in each["errors"].items()),
+                f"{each['rmsd']:.3f}",
+                shown_p(each["p"]),
+            ]
+            for each in made.groups
+        ]
+        note = (
+            "RMSD: distance of the groups' predictions from those for all, in standard deviations; from "
+            f"{DIFFERENT:g}, with p < 0.05, groups need crosswalks of their own."
+        )
+        parts.append(Grid("By group", ["column", "mean error", "RMSD", "p"], groups, note=note))
+    return parts
+
+
+_HELD = ("held", "held_low", "held_middle", "held_high")
