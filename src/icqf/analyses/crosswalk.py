@@ -34,7 +34,7 @@ WEAK = 0.5  # correlation below which a prediction is hardly better than the mea
 DIFFERENT = (
     0.08  # root mean squared difference between groups, in standard deviations (Dorans and Holland 2000)
 )
-FEWEST = 100  # participants who answered both questionnaires
+FEWEST = 60  # participants who answered both questionnaires
 WINDOW = 100  # fewest participants whose errors make an interval
 PROBABILITIES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)  # of the errors that are kept
 FOLDS = 10
@@ -114,7 +114,7 @@ def ridge(X: Array, y: Array, total: Array, *, items: bool = True) -> tuple[floa
     beside = np.linalg.lstsq(Z, np.column_stack([y, X]), rcond=None)[0]
     rest, R = y - Z @ beside[:, 0], X - Z @ beside[:, 1:]
     weights = np.zeros(X.shape[1])
-    if items and rest @ rest > 1e-12 * max(y @ y, 1e-12):
+    if items and float(rest @ rest) > 1e-12 * float(y @ y):
         U, s, Vt = np.linalg.svd(R, full_matrices=False)
         keep = s > 1e-8 * float(np.linalg.norm(X))
         U, s, Vt = U[:, keep], s[keep], Vt[keep]

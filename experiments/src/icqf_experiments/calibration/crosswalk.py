@@ -29,8 +29,10 @@ SAI_REVERSED = ("calm", "secure", "at.ease", "rested", "comfortable", "confident
 SAI_REVERSED += ("joyful", "pleasant")
 TAI_REVERSED = ("pleasant", "rested", "calm", "happy", "secure", "decisive", "content", "steady")
 _NEUROTICISM = (2, 4, 7, 9, 11, 14, 16, 19, 21, 23, 26, 28, 31, 33, 35, 38, 40, 43, 45, 47, 50, 52, 55, 57)
-EPI_NEUROTICISM = [f"V{number}" for number in _NEUROTICISM]
-PUBLIC = ("SF-36 to CES-D", "SAI to TAI", "MSQ to SAI", "EPI to TAI")
+EPI_NEUROTICISM = [f"V{number}" for number in _NEUROTICISM]  # 1 is yes, 2 is no
+# Negative affect of the PANAS, without the three words that are in the SAI
+NEGATIVE_AFFECT = ["afraid", "ashamed", "distressed", "guilty", "hostile", "irritable", "scared"]
+PUBLIC = ("SF-36 to CES-D", "SAI to TAI", "MSQ to SAI", "EPI to TAI", "PANAS to SAI")
 
 
 def pair_of(name: str) -> tuple[Questionnaire, Questionnaire, pd.DataFrame | None]:
@@ -43,7 +45,9 @@ def pair_of(name: str) -> tuple[Questionnaire, Questionnaire, pd.DataFrame | Non
     if name == "SAI to TAI":
         return _state("sai", SAI_REVERSED, (1, 4)), tai, None
     if name == "EPI to TAI":
-        return _state("epiR", (), (1, 2), EPI_NEUROTICISM), tai, None
+        return _state("epiR", EPI_NEUROTICISM, (1, 2), EPI_NEUROTICISM), tai, None
+    if name == "PANAS to SAI":
+        return _state("msqR", (), (0, 3), NEGATIVE_AFFECT), tai, None
     others = [item.name for item in tai.items]  # adjectives that are not in the SAI
     return _state("msqR", (), (0, 3), _adjectives(others)), tai, None
 
@@ -233,10 +237,11 @@ CROSSWALK = Statement(
     f"""Said: the sum, or a factor's score, of the other questionnaire lies in the crosswalk's
     {LEVEL:.0%} interval. Happened: it did, for participants who were not in the study that the crosswalk was
     learned from. Simulated batteries of 20 and 9 items, where a share of the participants has something in
-    common to both, with 200 and 800 learners; and four pairs of public studies, of which half (at most
+    common to both, with 200 and 800 learners; and five pairs of public studies, of which half (at most
     {MOST}) are learners, in {SPLITS} splits each: SF-36 to CES-D (HELP), state to trait anxiety (SAI, TAI),
-    mood adjectives to state anxiety (MSQ, SAI), and yes/no items of neuroticism to trait anxiety (EPI, TAI),
-    keyed as in their manuals. The method was chosen on other studies (benchmarks/crosswalk_candidates.py).
+    yes/no items of neuroticism to trait anxiety (EPI, TAI), negative affect to state anxiety (PANAS, SAI), all
+    keyed as in their manuals, and all mood adjectives to state anxiety (MSQ, SAI), whose sum means nothing
+    because pleasant ones are not reversed. The method was chosen on other studies (benchmarks/crosswalk_candidates.py).
     Of each study and score, {SHOWN} held-out participants are in the table.""",
     cases,
     lambda table: list(more(table)),
