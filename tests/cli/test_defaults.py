@@ -252,12 +252,33 @@ def app(place):
     assert (place.folder / "icqf-runs").is_dir()
 
 
+def crosswalk(place):
+    said = place.run("crosswalk study --from part1 --to part2")
+    assert "held-out" in said or "held out" in said
+    table = place.read("crosswalk/table.csv")
+    assert (table["low"] <= table["predicted"]).all() and (table["predicted"] <= table["high"]).all()
+    assert "90% interval" in (place.folder / "crosswalk" / "crosswalk.html").read_text(encoding="utf-8")
+    scores = place.run("score crosswalk study/part1.csv")
+    assert len(scores.splitlines()) == N + 1 and "part2_sum_low" in scores
+
+
 CASES = {
     each.__name__: each
     for each in (app, check, codebook, fit, select, report, plot, score, norms, person, show, compare)
 } | {
     each.__name__: each
-    for each in (longitudinal, shortform, invariance, plan, preregister, batch, meta, stability, diagnosis)
+    for each in (
+        crosswalk,
+        longitudinal,
+        shortform,
+        invariance,
+        plan,
+        preregister,
+        batch,
+        meta,
+        stability,
+        diagnosis,
+    )
 }
 
 

@@ -32,6 +32,7 @@ FOLDERS = {
     "shortform": ("{}/model.icqf", "{}/answers.csv", "--max-items", "2"),
     "invariance": ("{}/model.icqf", "{}/answers.csv", "--by", "sex", "--permutations", "19"),
     "norms": ("{}/model.icqf", "{}/answers.csv"),
+    "crosswalk": ("{}/both", "--from", "A", "--to", "B"),
     "stability": ("{}/answers.csv", "--codebook", "{}/items.csv", "--methods", "icqf", "--splits", "1"),
     "diagnosis": ("{}/answers.csv", "--codebook", "{}/items.csv", "--labels", "ill", "--splits", "1"),
 }
@@ -74,6 +75,10 @@ def read(files, results, tmp_path_factory):
     made = make_battery(n=60, n_items=(5, 5), n_factors=2, n_meta=2, random_state=0).battery
     for name, each in made.instruments.items():
         write_table(each.answers, place / "battery" / f"{name}.csv")
+    (place / "both").mkdir()
+    made = make_battery(n=80, n_items=(5, 5), n_factors=2, n_meta=2, absent=0.0, random_state=0).battery
+    for name, each in made.instruments.items():
+        write_table(each.answers, place / "both" / f"{name}.csv")
     return place
 
 

@@ -42,7 +42,7 @@ _ENOUGH = 0.8  # share of the target's items that make a sum
 _MOST_ROWS = 70  # of a table
 _STRENGTHS = np.append(10.0 ** np.arange(-3, 3.01, 0.5), np.inf)  # candidate penalties, per mean square
 _STEPS, _SETTLED = 20, 1e-4  # most steps of the iteration for missing answers, and the change that ends it
-_DIGITS = 8  # of stored numbers
+_DIGITS, _NORMAL_DIGITS, _ERROR_DIGITS, _LINK_DIGITS = 8, 5, 3, 2  # decimals that are kept
 
 
 class Predicted(NamedTuple):
@@ -74,8 +74,9 @@ class Normal:
             before, mean = mean, filled.mean(axis=0)
             S = ((filled - mean).T @ (filled - mean) + unknown) / n
             off = (S.sum() - np.trace(S)) / max(m * (m - 1), 1)
-            equal = np.full((m, m), off) + (np.trace(S) / m - off + 1e-6) * np.eye(m)
-            normal = cls(mean, (n * S + m * equal) / (n + m))
+            equal = np.full((m, m), off) + (np.trace(S) / m - off) * np.eye(m)
+            S = (n * S + m * equal) / (n + m) + 1e-4 * np.eye(m)
+            normal = cls(mean.round(_NORMAL_DIGITS), S.round(_NORMAL_DIGITS))
             if unknown.any() and np.abs(mean - before).max() < _SETTLED:
                 break
             filled, unknown = normal.completed(X)
@@ -100,7 +101,8 @@ class Normal:
             if weights is None:
                 added[np.ix_(lacks, lacks)] += len(rows) * left
             else:
-                added[rows] = np.einsum("it,ij,jt->t", weights[lacks], left, weights[lacks])
+                own = np.einsum("it,ij,jt->t", weights[lacks], left, weights[lacks])
+                added[rows] = np.maximum(own, 0)
         return out, added
 
 
@@ -154,7 +156,7 @@ class Errors:
             places = np.clip(np.array(PROBABILITIES) * (size + 1) - 1, 0, size - 1)
             quantiles = np.interp(places, np.arange(size), error)
             rows.append([predicted[mine].mean(), error.mean(), error.std(), *quantiles])
-        table = np.array(rows)
+        table = np.array(rows).round(_ERROR_DIGITS)
         return cls(table[:, 0], table[:, 1], table[:, 2], table[:, 3:])
 
     def expected(self, predicted: Array) -> Array:
@@ -267,7 +269,7 @@ class Link:
         """Link scores `at` of the source, from those of the same participants in both."""
         grid = np.linspace(*ends[:2], 801)
         share, upto = _smoothed(x, at), _smoothed(y, grid)
-        return cls(at, np.clip(np.interp(share, upto, grid), *ends[:2]))
+        return cls(at, np.clip(np.interp(share, upto, grid), *ends[:2]).round(_LINK_DIGITS))
 
     def __call__(self, x: Array) -> Array:
         return np.interp(x, self.scores, self.linked)

@@ -23,7 +23,7 @@ SIZES = (200, 800)  # learners
 HIGHEST = {"graded": 3, "yes/no": 1}
 SHARED = (0.0, 0.5, 1.0)  # share of participants for whom the two have anything in common
 FIRST_SEED, SPLITS = 8100, 3
-MOST, NEW, SHOWN = 1000, 2000, 200  # learners and held-out participants at most, and those in the table
+MOST, NEW, SHOWN = 1000, 2000, 60  # learners and held-out participants at most, and those in the table
 FACTORS = 2  # of the target, in public studies
 SAI_REVERSED = ("calm", "secure", "at.ease", "rested", "comfortable", "confident", "relaxed", "content")
 SAI_REVERSED += ("joyful", "pleasant")
@@ -239,10 +239,11 @@ CROSSWALK = Statement(
     learned from. Simulated batteries of 20 and 9 items, where a share of the participants has something in
     common to both, with 200 and 800 learners; and five pairs of public studies, of which half (at most
     {MOST}) are learners, in {SPLITS} splits each: SF-36 to CES-D (HELP), state to trait anxiety (SAI, TAI),
-    yes/no items of neuroticism to trait anxiety (EPI, TAI), negative affect to state anxiety (PANAS, SAI), all
-    keyed as in their manuals, and all mood adjectives to state anxiety (MSQ, SAI), whose sum means nothing
-    because pleasant ones are not reversed. The method was chosen on other studies (benchmarks/crosswalk_candidates.py).
-    Of each study and score, {SHOWN} held-out participants are in the table.""",
+    yes/no items of neuroticism to trait anxiety (EPI, TAI), negative affect to state anxiety (PANAS, SAI),
+    all keyed as in their manuals, and all mood adjectives to state anxiety (MSQ, SAI), whose sum means
+    nothing because pleasant ones are not reversed. The method was chosen on other studies
+    (benchmarks/crosswalk_candidates.py). Of each study and score, {SHOWN} held-out participants are in the
+    table.""",
     cases,
     lambda table: list(more(table)),
 )
