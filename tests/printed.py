@@ -74,6 +74,8 @@ def write_stand_ins(folder):
         part.to_csv(folder / f"{name}.csv", index=False)
     few.assign(w=few["age"].rank()).to_csv(folder / "community.csv", index=False)
     codebook.assign(instrument=codebook["subscale"]).to_csv(folder / "items.csv", index=False)
+    for scale, own in codebook.groupby("subscale"):
+        own.to_csv(folder / f"{SCALES[scale]}-items.csv", index=False)
     with pd.ExcelWriter(folder / "answers.xlsx") as book:
         few.to_excel(book, sheet_name="Data", index=False, startrow=2)
     places = few.drop(columns="child_id").assign(

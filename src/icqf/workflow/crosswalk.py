@@ -18,7 +18,7 @@ from icqf.data.settings import options_in
 from icqf.errors import Advice, InputError, did_you_mean, listed, shown_p
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
-from icqf.report.blocks import Block, Bullets, Grid, Group, Section
+from icqf.report.blocks import Block, Bullets, Grid, Section
 from icqf.report.document import Document, made_by, write_document
 from icqf.report.words import number
 from icqf.workflow.new_answers import read_for_model
@@ -28,7 +28,7 @@ from icqf.workflow.read import InstrumentFile, find_instruments
 from icqf.workflow.results_folder import tool_provenance, write_folder
 
 FILE = "crosswalk.icqf"
-_COLUMNS = 3  # of the table on the page
+_SIDE_BY_SIDE = 3  # parts of the table on the page
 _METHODS = {
     "answers": "the crosswalk, from all answers",
     "sum": "regression on the sum",
@@ -50,23 +50,23 @@ class BothAnswered:
 
 def read_both(options: CrosswalkOptions) -> BothAnswered:
     """Read the answers to both questionnaires."""
-    one, other = _part(options, options.from_), _part(options, options.to)
+    study = options.study
+    one = _part(replace(study, confounds=options.by), options.from_)
+    other = _part(replace(study, groups=None), options.to)
     if one.name == other.name:
         raise InputError(
             f"Both questionnaires are called {one.name!r}.",
             code="same-name",
             remedy="Name two different ones, or give one of the codebooks another name.",
         )
-    extra = replace(one.options, confounds=options.by)
-    _, study = replace(one, options=extra).read()
-    source, scores = study.questionnaire, None
-    files = [*study.files]
+    _, first = one.read()
+    source, scores, files = first.questionnaire, None, [*first.files]
     if options.model is None:
-        _, study = replace(other, options=replace(other.options, groups=None)).read()
-        target, notes = study.questionnaire, study.questionnaire.notes
-        files += study.files
+        _, second = other.read()
+        target, notes = second.questionnaire, second.questionnaire.notes
+        files += second.files
     else:
-        own = replace(other.options, groups=None, items=(), reverse=())
+        own = replace(other.options, items=(), reverse=())
         of_model = StudyFiles(**{name: vars(own)[name] for name in options_in(StudyFiles)})
         read = read_for_model(options.model, of_model)
         target, notes = read.questionnaire, read.notes
@@ -86,9 +86,9 @@ def _same_column(name: str, source: Questionnaire, target: Questionnaire) -> boo
     return len(both) > 0 and bool((both.iloc[:, 0] == both.iloc[:, 1]).all())
 
 
-def _part(options: CrosswalkOptions, given: str) -> InstrumentFile:
+def _part(study: StudyOptions, given: str) -> InstrumentFile:
     """A questionnaire that was named, or whose codebook was given."""
-    study, path = options.study, Path(given)
+    path = Path(given)
     if path.is_file():
         if study.answers.is_dir():
             raise InputError(
@@ -97,7 +97,8 @@ def _part(options: CrosswalkOptions, given: str) -> InstrumentFile:
                 remedy="Name the questionnaires after their files in the folder, without ending.",
             )
         return InstrumentFile(path.stem, replace(study, codebook=path))
-    found = {each.name: each for each in find_instruments(study)} if _has_instruments(study) else {}
+    several = study.answers.is_dir() or study.codebook is not None
+    found = {each.name: each for each in find_instruments(study)} if several else {}
     if given not in found:
         known = f" The questionnaires are {listed(found, most=12)}." if found else ""
         raise InputError(
@@ -108,10 +109,6 @@ def _part(options: CrosswalkOptions, given: str) -> InstrumentFile:
             ),
         )
     return found[given]
-
-
-def _has_instruments(study: StudyOptions) -> bool:
-    return study.answers.is_dir() or study.codebook is not None
 
 
 def crosswalk_of(both: BothAnswered, options: CrosswalkOptions) -> Crosswalk:
@@ -164,8 +161,8 @@ def verdicts(made: Crosswalk) -> list[str]:
     said = [
         f"Of participants who were held out, the sum of {other} was predicted from {one} with a correlation "
         f"of {r:.2f} ({plain['correlation']:.2f} by regression on the sum) and a mean error of "
-        f"{own['error']:.1f} points (without {one}: {own['usual_error']:.1f}). Their {LEVEL:.0%} intervals, "
-        f"{own['width']:.1f} points wide on average, held {own['held']:.0%}."
+        f"{own['error']:.1f} points (without {one}: {own['usual_error']:.1f}). The {LEVEL:.0%} intervals, "
+        f"{own['width']:.1f} points wide on average, held {own['held']:.0%} of them."
     ]
     if made.link is not None:
         said.append(
@@ -204,18 +201,17 @@ def crosswalk_page(made: Crosswalk, command: str = "") -> Document:
         for at, row in zip(table.index, table.to_dict("records"), strict=True)
     ]
     head = [one, other, f"{LEVEL:.0%} interval", *(["same rank"] if linked else [])]
-    size = -(-len(rows) // _COLUMNS)
-    parts = [rows[at : at + size] for at in range(0, len(rows), size)]
-    grids: list[Block] = [
-        Grid(f"{one} {part[0][0]} to {part[-1][0]}", head, part, scroll=False) for part in parts if part
-    ]
+    size = -(-len(rows) // _SIDE_BY_SIDE)
+    rows += [[""] * len(head)] * (size * _SIDE_BY_SIDE - len(rows))
+    abreast = [[cell for row in rows[at::size] for cell in row] for at in range(size)]
+    grid = Grid(f"{other} from {one}", head * _SIDE_BY_SIDE, abreast, quiet=True)
     sections = [
         Section(
             f"Sum of {other} from the sum of {one}",
             [
                 f"About {made.n_participants} participants answered both. Sums that few of them reached are "
                 "left out.",
-                Group(grids),
+                grid,
             ],
         ),
         Section("How to use it", [_legend(made)]),

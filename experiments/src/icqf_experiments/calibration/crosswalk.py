@@ -146,10 +146,10 @@ def _cases(
         "source": SIMULATED if kind in HIGHEST else kind,
         "participants": n,
         "shared": shared,
-        "stated": found.evidence[0]["correlation"],
         "linkable": int(found.correlation >= LINKABLE),
         "different": int(any(g["rmsd"] >= DIFFERENT and g["p"] < 0.05 for g in found.groups)),
     }
+    stated = {row["score"]: row["correlation"] for row in found.evidence if row["method"] == "answers"}
     for name, y in truth.items():
         own = name == found.scores[0]
         value, low_end, high_end = (predicted[f"{name}{end}"] for end in ("", "_low", "_high"))
@@ -158,6 +158,7 @@ def _cases(
         third = pd.qcut(value[known].rank(method="first"), 3, labels=["low", "middle", "high"])
         numbers = {
             "correlation": _correlation(value[known], y[known]),
+            "stated": stated[name],
             "by_sum": _correlation(plain.value[known], y[known]) if own else np.nan,
             "error": float((value - y)[known].abs().mean()),
             "error_by_sum": float(np.abs(plain.value - y)[known].mean())
