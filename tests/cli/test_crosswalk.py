@@ -79,6 +79,13 @@ def test_a_folder_and_a_codebook_of_instruments_give_the_same(run, place, tmp_pa
     assert (tmp_path / "cw" / "table.csv").read_bytes() == (place / "cw" / "table.csv").read_bytes()
 
 
+def test_patterns_of_items_name_questionnaires(run, place, tmp_path):
+    words = (place / "answers.csv", "--from", "m*", "--to", "s*", "--codebook", place / "items.csv")
+    done = run("crosswalk", *words, "--out", tmp_path / "cw")
+    assert done.exit_code == 0, done.stderr
+    assert (tmp_path / "cw" / "table.csv").read_text().startswith("m_sum,")
+
+
 def test_factors_of_a_model_are_predicted_as_well(run, place, tmp_path):
     words = ("--codebook", place / "sleep.csv", "--n-components", "1", "--beta", "0.1", "--no-report")
     assert run("fit", place / "answers.csv", *words, "--out", tmp_path / "sleep").exit_code == 0

@@ -87,7 +87,7 @@ def _same_column(name: str, source: Questionnaire, target: Questionnaire) -> boo
 
 
 def _part(study: StudyOptions, given: str) -> InstrumentFile:
-    """A questionnaire that was named, or whose codebook was given."""
+    """A questionnaire that was named, or whose codebook or pattern of items was given."""
     path = Path(given)
     if path.is_file():
         if study.answers.is_dir():
@@ -97,6 +97,8 @@ def _part(study: StudyOptions, given: str) -> InstrumentFile:
                 remedy="Name the questionnaires after their files in the folder, without ending.",
             )
         return InstrumentFile(path.stem, replace(study, codebook=path))
+    if "*" in given:
+        return InstrumentFile(given.strip("*").strip("_.- ") or "all", replace(study, items=(given,)))
     several = study.answers.is_dir() or study.codebook is not None
     found = {each.name: each for each in find_instruments(study)} if several else {}
     if given not in found:
@@ -105,7 +107,8 @@ def _part(study: StudyOptions, given: str) -> InstrumentFile:
             f"There is no questionnaire and no codebook {given!r}.{did_you_mean(given, found)}{known}",
             code="no-instrument",
             remedy=Advice(
-                "Name a codebook of its items, a file in a folder of answers, or an instrument in {codebook}."
+                "Give a file in a folder of answers, an instrument in {codebook}, a codebook, or a pattern "
+                "of items such as 'phq*'."
             ),
         )
     return found[given]

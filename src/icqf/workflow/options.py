@@ -671,17 +671,17 @@ class CrosswalkOptions(Settings):
     )
     from_: str = option(
         MISSING,
-        "Questionnaire that new participants have answered: its name, or a codebook of its items.",
+        "Questionnaire that new participants have answered: its name, codebook, or items ('bdi*').",
         take=one_text,
-        metavar="NAME|FILE",
+        metavar="NAME|FILE|PATTERN",
         missing="No questionnaire to start from is given.",
         label="From",
     )
     to: str = option(
         MISSING,
-        "Questionnaire whose scores are predicted: its name, or a codebook of its items.",
+        "Questionnaire whose scores are predicted: its name, codebook, or items ('phq*').",
         take=one_text,
-        metavar="NAME|FILE",
+        metavar="NAME|FILE|PATTERN",
         missing="No questionnaire to predict is given.",
         label="To",
     )

@@ -25,8 +25,10 @@ SHARED = (0.0, 0.5, 1.0)  # share of participants for whom the two have anything
 FIRST_SEED, SPLITS = 8100, 3
 MOST, NEW, SHOWN = 1000, 2000, 60  # learners and held-out participants at most, and those in the table
 FACTORS = 2  # of the target, in public studies
-SAI_REVERSED = ("calm", "secure", "at.ease", "rested", "comfortable", "confident", "relaxed", "content")
-SAI_REVERSED += ("joyful", "pleasant")
+SAI_REVERSED = (
+    *("calm", "secure", "at.ease", "rested", "comfortable", "confident", "relaxed", "content"),
+    *("joyful", "pleasant"),
+)
 TAI_REVERSED = ("pleasant", "rested", "calm", "happy", "secure", "decisive", "content", "steady")
 _NEUROTICISM = (2, 4, 7, 9, 11, 14, 16, 19, 21, 23, 26, 28, 31, 33, 35, 38, 40, 43, 45, 47, 50, 52, 55, 57)
 EPI_NEUROTICISM = [f"V{number}" for number in _NEUROTICISM]  # 1 is yes, 2 is no
@@ -118,8 +120,8 @@ def judged(kind: str, n: int, shared: float, seed: int) -> dict[str, Any]:
             model = ICQF(FACTORS, random_state=0).fit(target.take(learners).with_confounds(None))
             values = np.asarray(model.transform(target.with_confounds(None)))
         scores = pd.DataFrame(values, target.answers.index, ["factor1", "factor2"])
-    made_of = {"names": ("a", "b"), "scores": scores, "by": groups}
-    found = learn_crosswalk(source.take(learners), target.take(learners), **made_of)
+    known = source.take(learners), target.take(learners)
+    found = learn_crosswalk(*known, names=("a", "b"), scores=scores, by=groups)
     return {"rows": list(_cases(found, source.take(others), target.take(others), scores, kind, n, shared))}
 
 
@@ -140,7 +142,7 @@ def _cases(
     (plain,) = found.by_sum.predict(((sums - low.sum()) / width.sum()).to_numpy()[:, None], LEVEL)
     truth = {found.scores[0]: target.keyed_answers().sum(axis=1, skipna=False)}
     if scores is not None:
-        truth |= {f"b_{name}": scores.loc[target.answers.index, name] for name in scores}
+        truth |= {f"b_{name}": each.loc[target.answers.index] for name, each in scores.items()}
     about = {
         "answers": kind if kind in HIGHEST else ("yes/no" if kind.startswith("EPI") else "graded"),
         "source": SIMULATED if kind in HIGHEST else kind,

@@ -22,7 +22,8 @@ from icqf.workflow.options import CrosswalkOptions
     epilog="""\b
 Examples:
   icqf crosswalk study/ --from bdi --to phq9
-  icqf crosswalk answers.csv --from bdi.csv --to phq9.csv --by sex age
+  icqf crosswalk answers.csv --from 'bdi*' --to 'phq*' --by sex age
+  icqf crosswalk answers.csv --from bdi-items.csv --to phq-items.csv
   icqf crosswalk study/ --from bdi --to phq9 --model phq9-results
   icqf score crosswalk new.csv --out predicted.csv""",
 )
@@ -33,7 +34,8 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """Learn to predict scores of one questionnaire from answers to another, from participants with both.
 
     ANSWERS is a folder with one file for each questionnaire, named after them and joined by participant id,
-    or a wide table; its questionnaires are the instruments of --codebook, or each has a codebook of its own.
+    or a wide table; its questionnaires are the instruments of --codebook, patterns of item names, or have
+    a codebook each.
     Predicts the sum and, with --model, the scores of its factors, each with a 90 % interval. Writes a file
     for icqf score, a table of sums to print, and a page that says how near predictions of held-out
     participants came, and whether the two may be linked.
