@@ -130,6 +130,18 @@ def test_logic_that_cannot_be_evaluated_is_named(tmp_path):
     assert said in found.notes and not found.structural["alc_1"].any()
 
 
+def test_logic_in_circles_rules_nothing_out(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    lines = dictionary.read_text().splitlines()
+    swapped = {"alc_1": "[alc_2] = '1'", "alc_2": "[alc_1] = '1'"}
+    logic = "[drinks] = '1' and ([kinds(1)] = '1' or [kinds(2)] <> '')"
+    lines = [line.replace(logic, swapped.get(line.partition(",")[0], logic)) for line in lines]
+    dictionary.write_text("\n".join(lines))
+    found = read_questionnaire(data, dictionary=dictionary)
+    assert any("'alc_1', 'alc_2' cannot be evaluated, because it refers to itself" in n for n in found.notes)
+    assert not found.structural[["alc_1", "alc_2"]].any(axis=None) and found.structural["alc_3"].any()
+
+
 def test_answers_where_the_question_was_hidden_are_kept(tmp_path):
     data, dictionary = redcap(tmp_path)
     frame = pd.read_csv(data, dtype=str)

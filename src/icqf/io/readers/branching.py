@@ -6,9 +6,11 @@ have no brackets (``smokes == 1 && age > 12``). Conditions are parsed here and n
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 
 import numpy as np
 import pandas as pd
@@ -25,6 +27,7 @@ _TOKEN = re.compile(
     r"|(?P<word>[A-Za-z_]\w*))"
 )
 _FIELD = re.compile(r"\[\s*(\w+)\s*(?:\(\s*(-?\w+)\s*\))?\s*\]")
+_COMMENT = re.compile(r"^\s*(//|#).*$", re.MULTILINE)
 _QUOTES = str.maketrans("‘’“”\u00a0\n\r\t", "''\"\"    ")
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "=": np.equal,
@@ -59,11 +62,37 @@ class Truth:
     sure: np.ndarray
 
 
-def parse(condition: str, *, bare: bool = False) -> Condition:
-    """Parse a condition; with `bare`, names without brackets are columns."""
+def parse(condition: str) -> Condition:
+    """Parse a condition; where no name is in brackets, names without brackets are columns."""
     if len(condition) > LONGEST:
         raise NotUnderstood(f"has {len(condition)} characters")
-    return _Parser(condition.translate(_QUOTES).strip(), bare).parse()
+    text = html.unescape(_COMMENT.sub("", condition)).translate(_QUOTES).strip()
+    return _Parser(text, bare="[" not in text).parse()
+
+
+def in_circles(conditions: Mapping[str, Condition]) -> set[str]:
+    """Return the columns whose conditions refer to themselves, directly or by way of others."""
+    uses = _uses(conditions)
+    users: dict[str, set[str]] = {name: set() for name in uses}
+    for name, others in uses.items():
+        for other in others:
+            users[other].add(name)
+    left, ends = {*uses}, [*uses]
+    while ends:  # leave out what refers to nothing, and what nothing refers to
+        name = ends.pop()
+        if name in left and not (uses[name] and users[name]):
+            left.discard(name)
+            for other in uses[name]:
+                users[other].discard(name)
+            for other in users[name]:
+                uses[other].discard(name)
+            ends += [*uses[name], *users[name]]
+    return left
+
+
+def _uses(conditions: Mapping[str, Condition]) -> dict[str, set[str]]:
+    """The conditional columns that each condition refers to."""
+    return {name: {*condition.columns} & conditions.keys() for name, condition in conditions.items()}
 
 
 def box_column(name: str, code: str) -> str:
@@ -200,7 +229,7 @@ class _Parser:
 
 @dataclass
 class Branching:
-    """The conditions of a table's columns, evaluated on its rows.
+    """The conditions of a table's columns, evaluated on its rows; none may refer to itself (`in_circles`).
 
     A question that was not asked because an earlier answer rules it out is told from one whose earlier
     question was itself left unanswered.
@@ -210,20 +239,20 @@ class Branching:
     items: Mapping[str, Item]
     conditions: Mapping[str, Condition]
     _values: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
-    _truths: dict[Condition, Truth] = field(default_factory=dict)
-    _within: list[str] = field(default_factory=list)
-    circles: set[tuple[str, ...]] = field(default_factory=set)
+    _truths: dict[str, Truth | NotUnderstood] = field(default_factory=dict)
 
-    def truth(self, name: str) -> Truth:
-        """Return whether the question was asked, for each row."""
-        condition = self.conditions[name]
-        known = self._truths.get(condition)
-        if known is None:
-            self._within.append(name)
-            known = self._condition(condition.tree)
-            self._within.pop()
-            self._truths[condition] = known
-        return known
+    def truths(self) -> dict[str, Truth | NotUnderstood]:
+        """Return whether each question was asked, for each row, or why that cannot be evaluated."""
+        known: dict[Condition, Truth | NotUnderstood] = {}  # many questions have the same condition
+        for name in TopologicalSorter(_uses(self.conditions)).static_order():
+            condition = self.conditions[name]
+            if condition not in known:
+                try:
+                    known[condition] = self._condition(condition.tree)
+                except NotUnderstood as error:
+                    known[condition] = error
+            self._truths[name] = known[condition]
+        return self._truths
 
     def _condition(self, tree: tuple[object, ...]) -> Truth:
         kind, *parts = tree
@@ -272,28 +301,19 @@ class Branching:
         if name not in self._values:
             self._values[name] = self._texts(name)
         texts, answered = self._values[name]
-        if name not in self.conditions or len(self._within) > DEEPEST:
-            return texts, answered
-        if name in self._within:  # questions whose conditions refer to one another
-            if name != self._within[-1]:
-                self.circles.add(tuple(self._within[self._within.index(name) :]))
-            return texts, answered
-        try:
-            asked = self.truth(name)
-        except NotUnderstood:
-            return texts, answered
-        return texts, answered | (~asked.holds & asked.sure)
+        asked = self._truths.get(name)
+        return texts, answered | (~asked.holds & asked.sure) if isinstance(asked, Truth) else answered
 
     def _texts(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """A column's cells as texts, answers in words as their values, and where there is an answer."""
         item, cells = self.items.get(name, Item(name)), self.frame[name]
-        texts = cells.astype(object).where(cells.notna(), "").map(lambda cell: number(cell).strip())
         words = {plain(text): number(value) for value, text in item.labels if text}
-        if words and not pd.api.types.is_numeric_dtype(cells.dtype):
-            different = {text: words.get(plain(text), text) for text in texts.unique() if _word(text)}
-            texts = texts.replace(different) if different else texts
-        codes = {number(code) for code in item.missing_codes}
-        return texts.to_numpy(dtype=object), (~texts.isin(["", *codes])).to_numpy()
+        silent = {"", *(number(code) for code in item.missing_codes)}
+        places, different = pd.factorize(cells)  # writes each different cell once; -1 are empty ones
+        texts = [number(cell).strip() for cell in different.tolist()]
+        texts = [words.get(plain(text), text) if _word(text) else text for text in texts] + [""]
+        answered = np.array([text not in silent for text in texts])
+        return np.array(texts, dtype=object)[places], answered[places]
 
 
 def _tree(part: object) -> tuple[object, ...]:

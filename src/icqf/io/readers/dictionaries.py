@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from icqf.data.questionnaire import Item
 from icqf.errors import InputError, Note, counted, listed
 from icqf.io.dictionary_formats import DictionaryFormat
 from icqf.io.formats import EXCEL, TEXT
-from icqf.io.readers.branching import Branching, Condition, NotUnderstood, parse
+from icqf.io.readers.branching import Branching, Condition, NotUnderstood, in_circles, parse
 from icqf.io.readers.delimited import read_delimited
 from icqf.io.readers.excel import read_excel
 from icqf.io.readers.statistical import label_notes
@@ -48,7 +48,6 @@ class Dictionary:
 
     fields: tuple[Field, ...]
     id: str | None = None  # the column of participant ids
-    bare: bool = False  # whether names in conditions have no brackets
     notes: tuple[str, ...] = ()
 
 
@@ -134,7 +133,7 @@ def applied(table: Table, dictionary: Dictionary, path: Path) -> Table:
     ]
     identity = table.id if dictionary.id not in columns else dictionary.id
     identifying = tuple(name for name, field in known.items() if field.identifying)
-    structural, notes = _not_asked(table.frame, known, dictionary.bare)
+    structural, notes = _not_asked(table.frame, known)
     if identity in identifying and identity != dictionary.id:
         notes.append(f"{identity!r} is marked as identifying, so it is the id only if you name it.")
         identity = None
@@ -198,32 +197,34 @@ def _refuse_another_project(
 # --- questions that were not asked --------------------------------------------------------------------------
 
 
-def _not_asked(
-    frame: pd.DataFrame, fields: Mapping[str, Field], bare: bool
-) -> tuple[pd.DataFrame | None, list[str]]:
+def _not_asked(frame: pd.DataFrame, fields: Mapping[str, Field]) -> tuple[pd.DataFrame | None, list[str]]:
     """Where a question was not asked, as codes by column, and notes on conditions."""
     conditions: dict[str, Condition] = {}
     failed: dict[str, list[str]] = {}
     for name, field in fields.items():
         if field.asked_if:
             try:
-                conditions[name] = parse(field.asked_if, bare=bare)
+                conditions[name] = parse(field.asked_if)
             except NotUnderstood as error:
                 failed.setdefault(str(error), []).append(name)
+    circles = in_circles(conditions)
+    for name in sorted(circles):
+        failed.setdefault("refers to itself, directly or by way of other questions", []).append(name)
+        del conditions[name]
     branching = Branching(frame, {name: field.item for name, field in fields.items()}, conditions)
     codes: dict[str, np.ndarray] = {}
     kept: dict[str, int] = {}
+    truths = branching.truths()
     for name in conditions:
-        try:
-            asked = branching.truth(name)
-        except NotUnderstood as error:
-            failed.setdefault(str(error), []).append(name)
+        asked = truths[name]
+        if isinstance(asked, NotUnderstood):
+            failed.setdefault(str(asked), []).append(name)
             continue
         empty = frame[name].isna().to_numpy()
         codes[name] = (np.where(asked.sure, RULED_OUT, NOT_ASKED) * (~asked.holds & empty)).astype(np.int8)
         if (answers := int((~asked.holds & ~empty).sum())) and "___" not in name:
             kept[name] = answers
-    notes = _branching_notes(fields, codes, failed, kept, branching.circles)
+    notes = _branching_notes(fields, codes, failed, kept)
     if not codes:
         return None, notes
     nowhere = pd.DataFrame(np.zeros(frame.shape, dtype=np.int8), index=frame.index, columns=frame.columns)
@@ -235,7 +236,6 @@ def _branching_notes(
     codes: Mapping[str, np.ndarray],
     failed: Mapping[str, Sequence[str]],
     kept: Mapping[str, int],
-    circles: Iterable[tuple[str, ...]],
 ) -> list[str]:
     notes: list[str] = []
     used = [name for name in codes if fields[name].question]
@@ -248,8 +248,6 @@ def _branching_notes(
             f"The branching logic of {listed(names)} cannot be evaluated, because it {reason}; empty cells "
             f"of {'this column' if len(names) == 1 else 'these columns'} count as not answered."
         )
-    for circle in sorted(circles):
-        notes.append(f"The branching logic of {listed(circle)} refers in a circle.")
     if kept:
         notes.append(
             f"{counted(sum(kept.values()), 'answer')} to {listed(kept)} were given although the branching "

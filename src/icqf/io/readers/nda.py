@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 import pandas as pd
 
@@ -84,8 +85,7 @@ def _dictionary(rows: pd.DataFrame, **headings: tuple[str, ...]) -> Dictionary:
             f"The dictionary mentions reverse scoring for {listed(mentioned)}, but not whether these answers "
             "are already reversed; the check shows whether they run against the others.",
         )
-    conditions = " ".join(field.asked_if for field in fields.values())
-    return Dictionary(tuple(fields.values()), bare="[" not in conditions, notes=notes)
+    return Dictionary(tuple(fields.values()), notes=notes)
 
 
 def _field(entry: dict[str, str], place: str) -> Field:
@@ -112,6 +112,11 @@ def described_item(name: str, wording: str, notes: str, spans: str = "") -> Item
 
     Labels may also be REDCap's choices (``0, No | 1, Yes``); a range is ``0::3; -1`` or ``1;2;3``.
     """
+    return replace(_answers(notes, spans), name=name, wording=wording)
+
+
+@lru_cache(maxsize=1024)  # the items of a questionnaire have the same answers
+def _answers(notes: str, spans: str) -> Item:
     labels = labels_in(notes)
     codes = no_answer_values(labels)
     ends, alone = _ranges(spans)
@@ -123,7 +128,7 @@ def described_item(name: str, wording: str, notes: str, spans: str = "") -> Item
         outside = [value for value in alone if value in USUAL_CODES and abs(value) > len(alone)]
     codes += [value for value in outside if value in USUAL_CODES and value not in codes]
     answers += [value for value in alone if value not in codes and value not in answers]
-    item = labelled_item(name, wording, labels, codes)
+    item = labelled_item("item", "", labels, codes)
     if len({*answers}) < 2:
         return item
     low, high = min(answers), max(answers)

@@ -52,7 +52,7 @@ def apply_schema(table: Table, path: Path) -> Table:
     if found.lacking:
         files = f"{counted(len(found.lacking), 'file')} that {path.name} names"
         notes.append(f"Not read because they are not on this computer: {files} ({listed(found.lacking)}).")
-    return applied(table, Dictionary(tuple(fields), bare=True, notes=tuple(notes)), path)
+    return applied(table, Dictionary(tuple(fields), notes=tuple(notes)), path)
 
 
 @dataclass
