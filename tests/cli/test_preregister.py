@@ -16,7 +16,7 @@ from small_study import ITEMS
 EXPECTED = (
     'participants = "70-79"',
     'n_factors = "2"',
-    'same_factor = [["q01", "q02", "q03"], ["q07", "q08"]]',
+    'same_factor = [["q01", "q02", "q03"], ["q1*"]]',
     "replication = 0.5",
 )
 SETTINGS = ("--confounds", "age", "sex", "--n-components", 2, "--beta", 0.1, "--bootstrap", 0)
@@ -56,6 +56,7 @@ def test_all_settings_are_spelled_out(plan):
     )
     assert not {"answers", "codebook", "jobs", "engine", "figures", "plan"} & set(options)
     assert [item["name"] for item in content["item"]] == ITEMS
+    assert content["expected"]["same_factor"] == [["q01", "q02", "q03"], ["q10", "q11", "q12"]]
     assert content["item"][2]["direction"] == "reverse" and content["item"][0]["missing"] == ["9"]
 
 
@@ -85,9 +86,19 @@ def fitted(run, files, plan, out, *words):
 
 
 def test_a_fit_as_planned(run, files, plan, tmp_path):
-    """The codebook and the settings come from the plan; options that repeat it are no deviations."""
+    """Options and a codebook that repeat the plan are no deviations."""
     out = tmp_path / "results"
-    same = ("--report", "--bootstrap", 0, "--n-components", "2", "--confounds", "age,sex")
+    same = (
+        "--codebook",
+        files / "items.csv",
+        "--report",
+        "--bootstrap",
+        0,
+        "--n-components",
+        "2",
+        "--confounds",
+        "age,sex",
+    )
     record, result = fitted(run, files, plan, out, *same)
     assert record["n_deviations"] == 0 and record["deviations"] == [] == record["declared"]
     assert "No deviations from the preregistered plan (Two factors)." in result.stdout
@@ -120,6 +131,7 @@ def test_deviations_are_listed_with_their_reasons(run, files, plan, tmp_path):
     book = pd.read_csv(files / "items.csv", dtype=str).iloc[::-1]
     book.loc[book["name"] == "q03", "direction"] = ""
     book.loc[book["name"].isin(["q04", "q05"]), "max"] = "4"
+    book.loc[book["name"] == "q06", ["min", "max"]] = ""
     book = book[book["name"] != "q12"]
     book.to_csv(tmp_path / "other.csv", index=False)
     words = ("--codebook", tmp_path / "other.csv", "--beta", 0.2, "--confounds", "age", "--n-splits", 5)
@@ -131,14 +143,16 @@ def test_deviations_are_listed_with_their_reasons(run, files, plan, tmp_path):
         ("Folds", "10", "5", ""),
         ("Direction of item q03 in the codebook", "reverse", "forward", "a mistake in the manual"),
         ("Highest answer of items q04, q05 in the codebook", "3", "4", ""),
+        ("Lowest answer of item q06 in the codebook", "0", "not declared", ""),
+        ("Highest answer of item q06 in the codebook", "3", "not declared", ""),
         ("Item q12", "in the codebook", "not in it", ""),
         ("Order of items in the codebook", "that of the plan", "another one", ""),
     ]
-    assert record["declared"] == ["One site dropped out."] and record["n_deviations"] == 8
-    assert "8 deviations from the preregistered plan" in result.stdout
+    assert record["declared"] == ["One site dropped out."] and record["n_deviations"] == 10
+    assert "10 deviations from the preregistered plan" in result.stdout
     assert "Penalty β: planned 0.1; done 0.2. No reason is given." in result.stdout
     page = (tmp_path / "out" / "deviations.md").read_text()
-    assert "**Eight deviations from the preregistered plan.**" in page and "| no reason is given |" in page
+    assert "**Ten deviations from the preregistered plan.**" in page and "| no reason is given |" in page
 
 
 def test_items_that_are_not_in_the_file_and_dropped_confounds(run, files, plan, tmp_path):
@@ -217,6 +231,7 @@ def test_what_a_plan_is_not_for(run, files, plan, tmp_path, words, said):
         (('participants = "9-3"',), {}, (), "a range with the lower end first"),
         (("replication = 2",), {}, (), "replication under [expected] must be a number"),
         (('same_factor = [["q01", "q99"]]',), {}, (), "No item is named or matches 'q99'."),
+        (('same_factor = [["q01"]]',), {}, (), "must be lists of two items or more"),
         (('same_factor = ["q01"]',), {}, (), "must be lists of items, as in"),
         (("congruence = 1",), {}, (), "'congruence' is not something that is checked."),
         ((), {}, ("--items", "z*"), "No item is named or matches 'z*'."),

@@ -29,6 +29,7 @@ _FIELDS = {
     "missing": "Missing codes",
     "labels": "Meaning of answers",
 }
+_UNSET = {"min": "not declared", "max": "not declared", "direction": "forward"}
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Deviation:
     @property
     def sentence(self) -> str:
         """The deviation in words."""
-        reason = f" Reason: {self.reason}" if self.reason else " No reason is given."
+        reason = f" Reason: {self.reason.rstrip('.')}." if self.reason else " No reason is given."
         return f"{self.what}: planned {self.planned}; done {self.done}.{reason}"
 
 
@@ -175,7 +176,8 @@ def _codebook(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
     for name in common:
         for key, what in _FIELDS.items():
             before, after = (
-                _in_words(entry.get(key) or _unset(key)) for entry in (planned[name], used[name])
+                _in_words(entry[key]) if key in entry else _UNSET.get(key, "none")
+                for entry in (planned[name], used[name])
             )
             if before != after:
                 changes.setdefault((what, before, after), []).append(name)
@@ -191,11 +193,6 @@ def _codebook(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
         what = "Order of items in the codebook"
         deviations.append(Deviation(what, "that of the plan", "another one", about))
     return deviations
-
-
-def _unset(key: str) -> Any:
-    """What a codebook means that says nothing."""
-    return 0 if key in ("min", "max") else "forward" if key == "direction" else "none"
 
 
 def _columns(plan: Preregistration, options: StudyOptions, study: Study) -> list[Deviation]:
@@ -286,7 +283,7 @@ def _together(
     group: Sequence[str], names: Sequence[str], strongest: dict[str, int | None], k: int
 ) -> tuple[str, bool | None]:
     """Whether the items of a group have their highest loading on one factor."""
-    absent = [name for name in group if name not in strongest and not any(c in name for c in "*?")]
+    absent = [name for name in group if name not in strongest]
     without = f"; not analysed: {', '.join(absent)}" if absent else ""
     if len(names) < 2:
         return f"fewer than two of the items were analysed{without}", None

@@ -265,8 +265,9 @@ def _expectations(source: str, given: Any, items: Sequence[Item]) -> dict[str, A
     """Check what is expected of the results."""
     if not isinstance(given, dict):
         raise InputError(f"{source}: [expected] must be a table with {', '.join(EXPECTED)}.")
-    names = [item.name for item in items]
+    names, expected = [item.name for item in items], {}
     for name, value in given.items():
+        expected[name] = value
         try:
             if name in ("participants", "n_factors"):
                 span(value)
@@ -274,10 +275,11 @@ def _expectations(source: str, given: Any, items: Sequence[Item]) -> dict[str, A
                 if complaint := _SHARE.complaint(value):
                     raise ValueError(complaint.removeprefix(" must be ").partition(", not ")[0])
             elif name == "same_factor":
-                if not (isinstance(value, list) and value and all(_several(each) for each in value)):
+                if not (isinstance(value, list) and value and all(_are_names(each) for each in value)):
                     raise ValueError('lists of items, as in [["A1", "A2"], ["N1", "N2"]]')
-                for each in value:
-                    match_names(each, names, source)
+                expected[name] = [match_names(each, names, source) for each in value]
+                if any(len(each) < 2 for each in expected[name]):
+                    raise ValueError("lists of two items or more")
             else:
                 hint = did_you_mean(name, EXPECTED)
                 raise InputError(f"{source}: {name!r} is not something that is checked.{hint}")
@@ -285,11 +287,11 @@ def _expectations(source: str, given: Any, items: Sequence[Item]) -> dict[str, A
             raise
         except (TypeError, ValueError) as error:
             raise InputError(f"{source}: {name} under [expected] must be {error}, not {value!r}.") from None
-    return dict(given)
+    return expected
 
 
-def _several(names: Any) -> bool:
-    return isinstance(names, list) and len(names) > 1 and all(isinstance(name, str) for name in names)
+def _are_names(names: Any) -> bool:
+    return isinstance(names, list) and bool(names) and all(isinstance(name, str) for name in names)
 
 
 def span(value: Any) -> tuple[int, int]:
