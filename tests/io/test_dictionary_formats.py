@@ -86,6 +86,7 @@ def test_reproschema(mood, place):
     assert first.labels[:4] == tuple(enumerate(WORDS)) and first.subscale == "Mood scale"
     assert np.isnan(study.answers.loc["P3", "mood_2"]) and fits(study) == 6
     assert "Instrument: Mood scale, version 0.2, citation Nobody (2020)." in study.notes
+    assert (study.about.instrument, study.about.instrument_version) == ("Mood scale", "0.2")
     told = "1 file that" in " ".join(study.notes) and "'https://x.org/other_schema'" in " ".join(study.notes)
     assert told is (place != "activities/mood/mood_schema")
     findings = check_study(mood / "data.csv", codebook=mood / place)
@@ -273,6 +274,7 @@ def test_bids_phenotype(dataset):
     assert [item.max for item in study.items] == [4] * 5 and np.isnan(study.answers["sleep_1"].iloc[1])
     assert "Instrument: Sleep scale, short form; https://x.org/sleep." in study.notes
     assert fits(study) == 5 and study.confounds is None
+    assert study.about.instrument == "Sleep scale, short form"
 
 
 def test_confounds_come_from_the_participants_of_the_dataset(dataset):

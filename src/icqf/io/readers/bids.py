@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from icqf.data.about import LONGEST, About
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.io.dictionary_formats import DictionaryFormat
@@ -32,11 +33,11 @@ def apply_sidecar(table: Table, sidecar: Path) -> Table:
         Field(item, item.declared and not entries[item.name].get("Derivative"), place=item.name)
         for item in items
     ]
-    named = "; ".join(
-        plain_text(tool[key]).rstrip(".") for key in ("Description", "TermURL") if tool.get(key)
-    )
-    notes = [f"Instrument: {named}."] if named else []
-    return applied(table, Dictionary(tuple(fields), "participant_id", notes=tuple(notes)), sidecar)
+    described = plain_text(tool.get("Description", "")).rstrip(".")
+    named = "; ".join(filter(None, (described, plain_text(tool.get("TermURL", "")))))
+    notes = (f"Instrument: {named}.",) if named else ()
+    about = About.of({"instrument": described[:LONGEST]}, where=sidecar.name)
+    return applied(table, Dictionary(tuple(fields), "participant_id", notes=notes, about=about), sidecar)
 
 
 def _item(name: str, entry: Mapping[str, Any], source: str) -> Item:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from icqf.data.about import NOT_STATED, About
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, Note, counted, listed
 from icqf.io.dictionary_formats import DictionaryFormat
@@ -49,6 +50,7 @@ class Dictionary:
     fields: tuple[Field, ...]
     id: str | None = None  # the column of participant ids
     notes: tuple[str, ...] = ()
+    about: About = NOT_STATED  # the instrument
 
 
 def heading_of(name: object) -> str:
@@ -150,6 +152,7 @@ def applied(table: Table, dictionary: Dictionary, path: Path) -> Table:
         id=identity,
         structural=structural,
         identifying=identifying,
+        about=table.about.updated(dictionary.about),
         notes=(*table.notes, said, *dictionary.notes, *notes, *label_notes(items)),
     )
 

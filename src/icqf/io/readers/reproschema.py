@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from icqf.data.about import LONGEST, NOT_STATED, About
 from icqf.errors import InputError, counted, listed
 from icqf.io.dictionary_formats import DictionaryFormat
 from icqf.io.readers.descriptions import plain_text, read_json
@@ -52,7 +53,8 @@ def apply_schema(table: Table, path: Path) -> Table:
     if found.lacking:
         files = f"{counted(len(found.lacking), 'file')} that {path.name} names"
         notes.append(f"Not read because they are not on this computer: {files} ({listed(found.lacking)}).")
-    return applied(table, Dictionary(tuple(fields), notes=tuple(notes)), path)
+    about = found.instruments[0] if len(found.instruments) == 1 else NOT_STATED
+    return applied(table, Dictionary(tuple(fields), notes=tuple(notes), about=about), path)
 
 
 @dataclass
@@ -62,6 +64,7 @@ class _Reading:
     start: Path
     fields: dict[str, Field] = field(default_factory=dict)
     menus: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # the options of questions with a menu
+    instruments: list[About] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     lacking: list[str] = field(default_factory=list)
     files: dict[Path, dict[str, Any]] = field(default_factory=dict)
@@ -106,6 +109,9 @@ class _Reading:
         details = [f"{word} {_text(_value(schema, word))}" for word in ("version", "citation", "license")]
         known = [text for text in details if not text.endswith(" ")]
         self.notes.append(f"Instrument: {', '.join([name, *known]).rstrip('.')}.")
+        version, licence = (_text(_value(schema, word))[:LONGEST] for word in ("version", "license"))
+        stated = {"instrument": name[:LONGEST], "instrument_version": version, "instrument_licence": licence}
+        self.instruments.append(About.of(stated, where=path.name))
         computed = [each for each in _list(_value(schema, "compute")) if isinstance(each, dict)]
         derived = {str(_value(each, "variableName")) for each in computed}
         for reference, entry in _members(schema):
