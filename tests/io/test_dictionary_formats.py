@@ -150,7 +150,9 @@ def test_damaged_schemas(mood):
     schema.write_text(json.dumps(activity))
     assert "mood_schema: none of its fields ('other_1') is a column of data.csv" in said()
     schema.write_text(json.dumps({"@type": "reproschema:ResponseOption", "@context": CONTEXT}))
-    assert "describes no items" in said()
+    assert "not an activity, a protocol or an item, but of the type 'ResponseOption'" in said()
+    schema.write_text('{"ui": 1}')
+    assert "not an activity, a protocol or an item, but has no type" in said()
 
 
 # --- openpsychometrics.org ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 
+from icqf.errors import InputError
 from icqf.io.dictionary_formats import DictionaryFormat
 from icqf.io.readers.descriptions import plain_text, read_text
 from icqf.io.readers.dictionaries import Dictionary, Field, applied
@@ -54,6 +55,8 @@ def apply_codebook(table: Table, path: Path) -> Table:
     text = read_text(path)
     starred = any(_INVERTED.search(part) for part in re.split(r"\n\s*\n", text))
     described = list(_described(text))
+    if not described:
+        raise InputError(f"{path.name}: no line describes a column, as in 'Q1<tab>I worry about things.'")
     series = Counter(stem(name) for _, name, _, _, _, own in described if own and stem(name) != name)
     fields, beside = [], []
     for line, name, star, wording, options, own in described:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from icqf.data.about import LONGEST, NOT_STATED, About
-from icqf.errors import InputError, counted, listed
+from icqf.errors import InputError, counted, listed, shortened
 from icqf.io.dictionary_formats import DictionaryFormat
 from icqf.io.readers.descriptions import plain_text, read_json
 from icqf.io.readers.dictionaries import Dictionary, Field, applied
@@ -31,7 +31,10 @@ def is_schema(path: Path, head: str) -> bool:
     """Whether a file, or one in a folder, belongs to ReproSchema."""
     if path.is_dir():
         return any(_tops(path))
-    return path.suffix.lower() in ENDINGS and head.lstrip().startswith("{") and "reproschema" in head
+    ending = path.suffix.lower()
+    return (
+        ending in ENDINGS and head.lstrip().startswith("{") and (ending != ".json" or "reproschema" in head)
+    )
 
 
 def apply_schema(table: Table, path: Path) -> Table:
@@ -100,8 +103,9 @@ class _Reading:
             self._item(schema, path, {}, "", shown)
         else:
             raise InputError(
-                f"{path.name}: this is a {kind or 'file without a type'} of ReproSchema, which describes no "
-                "items. Give an activity, such as phq9_schema, a protocol, or their folder."
+                f"{path.name}: this file of ReproSchema is not an activity, a protocol or an item, but "
+                f"{'has no type' if kind in ('', 'None') else 'of the type ' + repr(shortened(kind, 40))}. Give "
+                "an activity, such as phq9_schema, a protocol, or their folder."
             )
 
     def _activity(self, schema: Mapping[str, Any], path: Path, shown: str) -> None:
