@@ -104,8 +104,8 @@ class _Reading:
         else:
             but = "has no type" if kind in ("", "None") else f"of the type {shortened(kind, 40)!r}"
             raise InputError(
-                f"{path.name}: this file of ReproSchema is not an activity, a protocol or an item, but {but}. "
-                "Give an activity, such as phq9_schema, a protocol, or their folder."
+                f"{path.name}: this file of ReproSchema is not an activity, a protocol or an item, but "
+                f"{but}. Give an activity, such as phq9_schema, a protocol, or their folder."
             )
 
     def _activity(self, schema: Mapping[str, Any], path: Path, shown: str) -> None:
