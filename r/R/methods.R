@@ -84,6 +84,28 @@ icqf_report <- function(fit, file = NULL, open = interactive()) {
   invisible(file)
 }
 
+#' The card of the model
+#'
+#' Who was studied and how, the factors, what the model must not be used for, and its licence: all from the model file.
+#'
+#' @param fit What [icqf_fit()] returned.
+#' @param file Where to save the card in Markdown. Without it, the card is shown.
+#' @param ... What only you know, to be written into the model file: `sample`, `licence`, `citation`, `contact`, `instrument`,
+#'   `instrument_version`, `instrument_licence`, `language`; an empty text takes a statement back.
+#' @return The card, invisibly.
+#' @examples
+#' \dontrun{
+#' icqf_card(fit, sample = "outpatients of two clinics, 2021", licence = "CC-BY-4.0", language = "en")
+#' icqf_card(fit, "MODEL_CARD.md")
+#' }
+#' @export
+icqf_card <- function(fit, file = NULL, ...) {
+  if (...length()) run_icqf(c("describe", fit$folder, as_arguments(...)))
+  card <- run_icqf(c("show", fit$folder, if (!is.null(file)) "--markdown"))
+  if (is.null(file)) cat(card) else writeBin(charToRaw(enc2utf8(card)), file)
+  invisible(card)
+}
+
 #' @export
 print.icqf <- function(x, ...) {
   cat(x$summary)

@@ -249,7 +249,7 @@ def test_the_sentence_for_the_grant():
     said = made_up([0.9, 1, 1], [0.2, 0.7, 1]).sentence
     assert (
         "correlate at least 0.8 with its own" in said
-        and "Every factor has a chance of 80 % with 130 participants" in said
+        and "Every factor has a replication probability of 80 % with 130 participants" in said
     )
     assert (
         "factor2 needs most" in said and "80 % of the 2 factors are found again with 90 participants" in said

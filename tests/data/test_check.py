@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from icqf.data.check import check as check_draft
+from icqf.data.direction import Keying, Suspect
 from icqf.data.questionnaire import Item
 from icqf.datasets import demo_paths, load_demo
 from icqf.io import read_codebook
@@ -68,6 +69,25 @@ def test_reversed_item(answers, items):
     assert found.item == "q05"
     items[5] = Item("q05", min=0, max=4, subscale="mood", reverse=True)
     assert not check(answers, codebook=items).of("looks-reversed")
+
+
+def test_age_and_sex_are_offered_as_confounds_where_there_are_none(answers, items):
+    for codebook in (items, None):
+        frame = answers.rename(columns={"age": "AgeYears"}).assign(gender=["f", "m"] * 100, age_worry=1.0)[
+            :200
+        ]
+        (found,) = check(frame, codebook=codebook).of("possible-confounds")
+        assert found.severity == "note" and found.fields["columns"] == ("AgeYears", "gender")
+        assert "confounds=['AgeYears', 'gender']" in found.sentence
+        assert not check(frame, codebook=codebook, confounds=["AgeYears"]).of("possible-confounds")
+
+
+@pytest.mark.parametrize(("again", "code"), [(0.45, "may-be-reversed"), (0.5, "looks-reversed")])
+def test_an_item_that_few_resamples_find_only_may_be_reversed(again, code):
+    found = Suspect("q001", "", -0.3, -0.5, -0.1, ("q002", "q003"), found_again=again)
+    (finding,) = [each for each in check_draft(load_demo(), keying=Keying((found,))) if each.item == "q001"]
+    assert finding.code == code and ("one in five is not" in finding.message) == (again < 0.5)
+    assert "q001" in finding.sentence and finding.severity == "warning"
 
 
 def test_items_that_say_nothing(answers, items):

@@ -134,7 +134,7 @@ def test_no_window_is_opened(model):
 def test_heatmap_shows_shares_of_the_range_by_subscale(ax, model, items):
     heatmap(model, items=items, wording=False, ax=ax)
     factors, confounds = (np.asarray(mesh.get_array()) for mesh in ax.collections)
-    order = [label.get_text() for label in ax.get_yticklabels()]
+    order = [label.get_text().removesuffix(" (reversed)") for label in ax.get_yticklabels()]
     np.testing.assert_allclose(factors, model.loadings_.loc[order] / 2)
     np.testing.assert_allclose(confounds, model.confound_loadings_.loc[order] / 2)
     scales = items["subscale"][order]
@@ -144,7 +144,8 @@ def test_heatmap_shows_shares_of_the_range_by_subscale(ax, model, items):
 def test_heatmap_in_a_given_order(ax, model, items):
     order = list(model.loadings_.index[::-1])
     heatmap(model, items=items, wording=False, order=order, ax=ax)
-    assert [label.get_text() for label in ax.get_yticklabels()] == order
+    marked = [name + " (reversed)" * bool(items["reverse"][name]) for name in order]
+    assert [label.get_text() for label in ax.get_yticklabels()] == marked
     np.testing.assert_allclose(np.asarray(ax.collections[0].get_array()), model.loadings_.loc[order] / 2)
     with pytest.raises(InputError, match="every item of the loadings once"):
         heatmap(model, order=order[1:])
@@ -153,6 +154,9 @@ def test_heatmap_in_a_given_order(ax, model, items):
 def test_reversed_items_are_marked(model, items):
     labels = [label.get_text() for label in heatmap(model, items=items).get_yticklabels()]
     assert "Makes friends easily (reversed)" in labels
+    wide = heatmap(model, items=items, form="wide").get_xticklabels()
+    marked = [text for each in wide if (text := each.get_text()).endswith("(reversed)")]
+    assert sorted(marked) == ["q004 (reversed)", "q006 (reversed)"]
 
 
 def test_loadings_of_factor_analysis_are_drawn_in_two_colours(demo, items):

@@ -60,6 +60,17 @@ def test_all_items_that_look_reversed_are_reversed_at_once(tmp_path):
     assert not check_study(together.applied(options)).of("looks-reversed")
 
 
+def test_age_and_sex_become_confounds_at_once(tmp_path):
+    options = study(tmp_path, table())
+    found = check_study(options)
+    (finding,) = found.of("possible-confounds")
+    (remedy,) = remedies_of(finding, found, options)
+    assert remedy.label == "Use age and sex as confounds" and remedy.applied(options).confounds == (
+        "age",
+        "sex",
+    )
+
+
 def test_a_code_in_two_items_is_declared_once_or_both_are_excluded(tmp_path):
     study_table = table().replace({"9": ""})
     study_table.loc[3, ["q05", "q06"]] = "99"

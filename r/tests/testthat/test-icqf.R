@@ -59,6 +59,17 @@ test_that("scores of new participants are those of the fit", {
   expect_s3_class(icqf_score(file.path(fit$folder, "model.icqf"), tibble::as_tibble(data[1:3, ])), "tbl_df")
 })
 
+test_that("the card of a model has what was stated", {
+  needs_program()
+  fit <- quick(study(), report = FALSE)
+  shown <- capture.output(icqf_card(fit, licence = "cc by 4.0", sample = "pupils of two schools"))
+  expect_match(paste(shown, collapse = "\n"), "Sample: pupils of two schools.*Licence of this model: CC-BY-4.0")
+  file <- tempfile(fileext = ".md")
+  icqf_card(fit, file, contact = "")
+  expect_match(paste(readLines(file, encoding = "UTF-8"), collapse = "\n"), "^# 2 factors behind.*\\[CC-BY-4.0\\]\\(https")
+  expect_error(icqf_card(fit, language = "English"), "language tag")
+})
+
 test_that("what went wrong arrives as a condition with the program's sentence, warnings as warnings", {
   needs_program()
   refused <- tryCatch(icqf_fit("not-there.csv", quiet = TRUE), icqf_error = identity)

@@ -30,7 +30,7 @@ from icqf.resampling.replication import FOUND, ONE_ITEM, fisher_z, probability_o
 Array = NDArray[Any]
 FEWEST = 20  # participants of a study
 MOST = 100_000
-CHANCES = (0.8, 0.9)
+PROBABILITIES = (0.8, 0.9)
 BELOW = 4  # halves say nothing about studies of fewer than this part of their participants
 BEYOND = 2  # times a pilot's participants: of larger studies it says nothing
 OTHER_COLUMNS = ("n", "source", "mean", "every")
@@ -50,8 +50,8 @@ class SamplePlan:
     curve : DataFrame
         One row per number of participants ``n``: ``source`` ("subsamples" of a pilot, "stepped up" from its
         halves, "halves" that the model remembers, or "simulated" from the model), ``mean`` (share of the
-        factors that are found again), ``every`` (chance that all are, as if factors were found independently;
-        share of pairs where they are simulated), and the chance of each factor.
+        factors that are found again), ``every`` (probability that all are, as if factors were found
+        independently; share of pairs where they are simulated), and the probability of each factor.
     factors : DataFrame
         By factor, and for ``mean`` and ``every``: ``n80`` and ``n90``, the participants from which on it is
         found again in 80 and in 90 of 100 studies; missing where more are needed than were tried.
@@ -133,8 +133,8 @@ class SamplePlan:
         )
         most, last = int(self.curve["n"].max()), self.curve.iloc[-1]
         parts = []
-        for chance, column in zip(CHANCES, ("n80", "n90"), strict=True):
-            share = f"{100 * chance:.0f} %"
+        for probability, column in zip(PROBABILITIES, ("n80", "n90"), strict=True):
+            share = f"{100 * probability:.0f} %"
             if np.isnan(needed[column]):
                 parts.append(f"{share} of the {k} would need more than {most} participants")
             else:
@@ -147,7 +147,7 @@ class SamplePlan:
                 f" With {most} participants these are still found in fewer than 80 % of the studies: {lows}."
             )
         else:
-            tail = f" Every factor has a chance of 80 % with {self._said(hardest.max())}"
+            tail = f" Every factor has a replication probability of 80 % with {self._said(hardest.max())}"
             most_needy = hardest[hardest == hardest.max()].index
             tail += f"; {most_needy[0]} needs most." if len(most_needy) == 1 < len(names) else "."
         return f"{head} {'; '.join(parts)}.{tail}"
@@ -257,7 +257,7 @@ def plan(
     below = [n for n in wanted if n <= half] + [half] * (wanted[-1] > half and half not in wanted)
     found = subsampled_agreement(model, X, confounds=confounds, sizes=below, **settings)
     rows = [
-        _chances_row(
+        _row_of(
             n,
             SUBSAMPLES if n <= half else STEPPED_UP,
             _likely(n, stepped_up(found[min(n, half)], max(n / half, 1))),
@@ -298,7 +298,7 @@ def simulated_agreement(
     return _pairs_of_studies(_simulated, (model, populations), sizes, n_repeats, random_state, **settings)
 
 
-def needed_for(n: Any, share: Any, chance: float) -> float:
+def needed_for(n: Any, share: Any, probability: float) -> float:
     """Participants from which on a share is reached; NaN where it never is.
 
     More participants never hurt, so the shares are first made not to fall; between two sizes the number of
@@ -306,14 +306,14 @@ def needed_for(n: Any, share: Any, chance: float) -> float:
     """
     size = np.asarray(n, dtype=float)
     rising = IsotonicRegression(increasing=True).fit_transform(np.log(size), np.asarray(share, dtype=float))
-    enough = np.flatnonzero(rising >= chance - 1e-12)
+    enough = np.flatnonzero(rising >= probability - 1e-12)
     if not len(enough):
         return float("nan")
     first = int(enough[0])
     if first == 0:
         return float(size[0])
     below, above = rising[first - 1], rising[first]
-    at = (chance - below) / (above - below)
+    at = (probability - below) / (above - below)
     exact = np.exp((1 - at) * np.log(size[first - 1]) + at * np.log(size[first]))
     return float(10 * np.ceil(exact / 10 - 1e-9))
 
@@ -343,8 +343,8 @@ def _within_reach(sizes: Sequence[int], n: int) -> list[int]:
 
 def _halved_row(size: int, n: int, table: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
     """A row of the curve, from the agreement of halves of n: the replication probability at another size."""
-    chances = probability_of(stepped_up(table["halves"], size / n), table["largest"])
-    return _chances_row(size, HALVES, chances, names)
+    probabilities = probability_of(stepped_up(table["halves"], size / n), table["largest"])
+    return _row_of(size, HALVES, probabilities, names)
 
 
 def _likely(n: int, agreement: Array) -> Array:
@@ -354,10 +354,15 @@ def _likely(n: int, agreement: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-logit)))
 
 
-def _chances_row(n: int, source: str, chances: Array, names: Sequence[str]) -> dict[str, Any]:
-    """A row of the curve, from the chance of each factor."""
-    about = {"n": n, "source": source, "mean": float(chances.mean()), "every": float(chances.prod())}
-    return {**about, **dict(zip(names, chances.tolist(), strict=True))}
+def _row_of(n: int, source: str, probabilities: Array, names: Sequence[str]) -> dict[str, Any]:
+    """A row of the curve, from the probability of each factor."""
+    about = {
+        "n": n,
+        "source": source,
+        "mean": float(probabilities.mean()),
+        "every": float(probabilities.prod()),
+    }
+    return {**about, **dict(zip(names, probabilities.tolist(), strict=True))}
 
 
 def _row(n: int, source: str, agreement: Array, names: Sequence[str]) -> dict[str, Any]:
@@ -375,8 +380,10 @@ def _plan_of(
     n_pilot: int | None,
 ) -> SamplePlan:
     curve = pd.DataFrame(rows)
-    needed = {name: [needed_for(curve["n"], curve[name], chance) for chance in CHANCES] for name in
-              (*names, "mean", "every")}  # fmt: skip
+    needed = {
+        name: [needed_for(curve["n"], curve[name], each) for each in PROBABILITIES]
+        for name in (*names, "mean", "every")
+    }
     factors = pd.DataFrame.from_dict(needed, orient="index", columns=["n80", "n90"]).rename_axis("factor")
     return SamplePlan(curve, factors, n_repeats, n_pilot)
 

@@ -98,7 +98,9 @@ def _write_suggested_codebook(request: PageRequest, run: Run, options: StudyOpti
 _ALIKE = "The same holds for {n} items: {items}."
 _LIKE = {
     "looks-reversed": "{n} items run against the others, so they look reversed: {items}. Reverse those that "
-    "are worded the other way round; leave a trait or mood of its own unchanged."
+    "are worded the other way round; leave a trait or mood of its own unchanged.",
+    "may-be-reversed": "{n} items may be reversed: {items}. Most resamples do not find them, and one in "
+    "five such items is not reversed: decide by their wordings.",
 }
 
 

@@ -78,6 +78,5 @@ def _table(run: Run, stated: Any, k: int, beta: float) -> dict[str, Any]:
             for column, suggested in zip(found.loadings.columns, found.names, strict=True)
         ],
         "n": found.n_participants,
-        "settled": found.settled,
         "most": most_factors(stated),
     }

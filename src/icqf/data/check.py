@@ -36,7 +36,7 @@ from icqf.errors import (
     sentence,
     short,
 )
-from icqf.screening.column_names import folded
+from icqf.screening.column_names import age_and_sex, folded
 from icqf.screening.columns import REASONS, LeftOut, sentences
 from icqf.screening.missing_codes import USUAL_CODES, codes_apart, end_codes, missing_code_remedy, number
 from icqf.screening.ranges import (
@@ -438,6 +438,7 @@ FEWEST_ANSWERS = 10
 FEWEST_FITTED = 10
 MOST_ALIKE = 3
 _ROWS_IN_CACHE = 1024
+_NOT_USED = ("demographic", "not in the codebook", "not selected")  # why columns may be left out
 _TWO_ENDS = (
     "If all belong to one scale, reverse one end; if each end is a trait or mood of its own, leave them "
     "unchanged."
@@ -667,16 +668,33 @@ def _directions(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         runs = f"{short(suspect.item)!r}{wording} runs against {against}"
         fields = {"item": suspect.item, "reversed": suspect.reversed, "runs": runs}
         fields |= {"correlation": suspect.correlation, "found_again": suspect.found_again}
-        state, remedy = (
-            ("although it is declared reversed", "Check its direction in the codebook.")
-            if suspect.reversed
-            else ("so it looks reversed", Advice("If it is, add {reverse=}.", reverse=[suspect.item]))
-        )
+        code, state = "looks-reversed", "so it looks reversed"
+        remedy: str | Advice = Advice("If it is, add {reverse=}.", reverse=[suspect.item])
+        if suspect.reversed:
+            state, remedy = "although it is declared reversed", "Check its direction in the codebook."
+        elif not suspect.supported:
+            code, state = (
+                "may-be-reversed",
+                "so it may be reversed; of such items, one in five is not",
+            )
+            remedy = Advice("If its wording says so, add {reverse=}.", reverse=[suspect.item])
         text = f"Item {runs}, {state}."
-        yield Finding("warning", "looks-reversed", text, suspect.item, remedy=remedy, fields=fields)
+        yield Finding("warning", code, text, suspect.item, remedy=remedy, fields=fields)
     for ends in keying.ends:
         fields = {"one": ends.one, "other": ends.other}
         yield Finding("warning", "two-ends", ends.sentence, remedy=_TWO_ENDS, fields=fields)
+
+
+def _unused_confounds(draft: Draft, _: _Numbers) -> Iterator[Finding]:
+    """Offer columns of age and sex as confounds where there are none."""
+    unused = [each.name for each in draft.left_out if each.reason in _NOT_USED]
+    names = age_and_sex(unused) if draft.confounds is None else []
+    if names:
+        several = len(names) > 1
+        text = f"{'Columns' if several else 'Column'} {listed(names)} {'are' if several else 'is'} not used."
+        how = f"To separate {'their' if several else 'its'} influence from the factors, add {{confounds=}}."
+        remedy = Advice(how, confounds=names)
+        yield Finding("note", "possible-confounds", text, remedy=remedy, fields={"columns": tuple(names)})
 
 
 def _straight_lines(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
@@ -852,6 +870,7 @@ _CHECKS = (
     _copies,
     _widths,
     _directions,
+    _unused_confounds,
     _straight_lines,
     _missing,
     _missing_by_confound,

@@ -259,6 +259,7 @@ MOST_PARTICIPANTS = 4000  # more add little, and a check must be quick
 MOST_ITEMS = 1000  # all pairs are compared repeatedly
 MOST_REDRAWN = 100_000  # answers per resample, but at least 500 participants
 RESAMPLES = 20
+SUPPORTED = 0.5  # share of resamples below which one in five such items was not reversed; docs/direction.md
 CERTAINLY = 3.3  # standard errors by which an item must run against the others
 LEAST_CORRELATION = 0.1
 LEAST_OPPOSED = {True: 0.3, False: 0.4}  # disattenuated correlation, of a single item (True) or several
@@ -281,6 +282,11 @@ class Suspect:
     scale: str = ""  # the subscale it was compared within, if any
     reversed: bool = False  # declared reversed, and runs against the others all the same
     found_again: float = 1.0  # share of resamples in which it was found again
+
+    @property
+    def supported(self) -> bool:
+        """Whether most resamples find it again, so that it is very likely reversed."""
+        return self.found_again >= SUPPORTED
 
     @property
     def strength(self) -> str:

@@ -78,8 +78,8 @@ def confound_tests(
 
     Shares are ranked and compared with the ranks of a number (as in Spearman's correlation) or between
     categories (as in the Kruskal-Wallis test). p-values come from 999 permutations of the participants; from
-    5 000 participants on, if there are no sites, from the χ² distribution. `p_adjusted` is the chance that
-    any of the confounds would come out as clearly if leaving out depended on none of them.
+    5 000 participants on, if there are no sites, from the χ² distribution. `p_adjusted` is the probability
+    that any of the confounds would come out as clearly if leaving out depended on none of them.
 
     Parameters
     ----------

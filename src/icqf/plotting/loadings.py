@@ -92,7 +92,7 @@ def loading_heatmap(
     form : {"tall", "wide"}
         Items down the side, or along the bottom.
     wording : bool
-        Whether items are labelled with their wording; the wide form always shows names.
+        Whether items are labelled with their wording, not their name; the wide form always shows names.
     most : int
         Longest label in characters.
     bar : bool
@@ -123,7 +123,7 @@ def loading_heatmap(
     m, wide = len(cells.values), form == "wide"
     texts = [""] * m
     if labels:
-        texts = cells.rows if wide or not wording else _labels(cells.rows, items, most)
+        texts = _labels(cells.rows, items, most, wording=wording and not wide)
     n_columns = len(cells.columns)
     height = 0.9 + 0.155 * m
     size = (0.1 * m + 2.2, 0.32 * n_columns + 1.7) if wide else (0.44 * n_columns + 4.6, height)
@@ -232,15 +232,19 @@ def _require_items(items: pd.DataFrame | None) -> None:
         require_columns(items, ("wording", "reverse", "subscale"), "items", "questionnaire.item_table()")
 
 
-def _labels(names: Iterable[Any], items: pd.DataFrame | None, most: int) -> list[str]:
-    """Labels of items in about `most` characters; "(reversed)" is never cut off."""
+def _labels(
+    names: Iterable[Any], items: pd.DataFrame | None, most: int, *, wording: bool = True
+) -> list[str]:
+    """Labels of items in about `most` characters, or names; "(reversed)" is never cut off."""
     _require_items(items)
     if items is None:
-        return [shortened(str(name), most) for name in names]
+        return [shortened(str(name), most) if wording else str(name) for name in names]
     known = {
-        name: (row.wording, row.reverse) for name, row in zip(items.index, items.itertuples(), strict=True)
+        name: (row.wording if wording else "", row.reverse)
+        for name, row in zip(items.index, items.itertuples(), strict=True)
     }
-    return [item_label(str(name), *known.get(name, ()), most=most) for name in names]
+    cut = most if wording else None
+    return [item_label(str(name), *known.get(name, ()), most=cut) for name in names]
 
 
 def subscales_of(names: Iterable[Any], items: pd.DataFrame | None) -> list[str]:

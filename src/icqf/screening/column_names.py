@@ -52,6 +52,7 @@ _TOTAL = (
     "total totals tot sum sums score scores scored subscale mean avg average index tscore zscore raw "
     "rawscore percentile composite factor scale subscore totscore totalscore sumscore"
 )
+_AGES = frozenset(["age", "ages", "agey", "ageyr", "ageyrs", "ageyears", "agemonths"])
 _TOTALS = frozenset(_TOTAL.split())
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _SEXES = ({"male", "female"}, {"man", "woman"}, {"men", "women"}, {"boy", "girl"}, {"boys", "girls"})
@@ -73,6 +74,18 @@ def named_kind(name: str, texts: Sequence[str] = ()) -> str | None:
         if kinds and all(word in _KIND_OF or word in NEUTRAL for word in words):
             return min(kinds, key=list(KINDS).index)
     return None
+
+
+def age_and_sex(names: Iterable[str]) -> list[str]:
+    """Return the first column of ages and the first of sex or gender, by their names."""
+    found: dict[str, str] = {}
+    for name in names:
+        kind = named_kind(name)
+        if kind == "demographic" and _AGES & {*words_of(name)}:
+            kind = "age"
+        if kind in ("age", "demographic sex"):
+            found.setdefault(kind, name)
+    return list(found.values())
 
 
 def is_total(name: str) -> bool:

@@ -284,8 +284,11 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
         offered.append(Remedy(label, codebook=True))
     elif finding.code == "end-code":
         offered.append(_missing(fields["value"], options))
-    if finding.code == "looks-reversed" and not fields["reversed"]:
+    if finding.code in ("looks-reversed", "may-be-reversed") and not fields["reversed"]:
         offered.append(_reversing([fields["item"]], options))
+    if finding.code == "possible-confounds":
+        label = f"Use {' and '.join(fields['columns'])} as confounds"
+        offered.append(Remedy(label, {"confounds": (*options.confounds, *fields["columns"])}))
     if finding.code == "two-ends":
         offered += [_reversing(fields[end], options) for end in ("one", "other")]
     if finding.code == "duplicate-id":

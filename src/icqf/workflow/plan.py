@@ -94,10 +94,14 @@ def plan_page(plan: SamplePlan, command: str = "") -> Document:
         with default_settings():
             figure = Figure(figsize=(7.0, 4.4), layout="constrained")
             found_again(plan.curve, ax=figure.add_subplot())
-        pictures.append(Picture("plan", figure, "The chance that factors are found again"))
+        pictures.append(Picture("plan", figure, "The probability that factors are found again"))
     parts: list[Block] = [
         *pictures,
-        Grid("Participants needed for a chance of 80 and 90 %", ["participants for", "80 %", "90 %"], rows),
+        Grid(
+            "Participants needed for a replication probability of 80 and 90 %",
+            ["participants for", "80 %", "90 %"],
+            rows,
+        ),
         Grid(
             "Chance that a second study finds it again",
             ["participants", "from", "share of the factors", "all factors", *(shown[name] for name in names)],

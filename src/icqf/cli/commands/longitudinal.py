@@ -37,8 +37,9 @@ def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bo
     """Factorize the visits in ANSWERS, one row per visit, and score every visit.
 
     First it is asked whether the factors are the same at every visit. The loadings are constant unless
-    cross-validation and a test both say that they differ; setting --smoothness skips the question. The number
-    of factors and the penalty are chosen by cross-validation unless set.
+    cross-validation and a test both say that they differ. With one --smoothness (inf: constant loadings), the
+    fit uses it, and only the test is run. The number of factors and the penalty are chosen by
+    cross-validation unless set.
     """
     from icqf.workflow.longitudinal import (
         answer_sentences,
