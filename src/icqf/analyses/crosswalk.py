@@ -476,7 +476,7 @@ def _labels(values: pd.Series) -> pd.Series:
     numbers = pd.to_numeric(values, errors="coerce")
     if numbers.notna().sum() == values.notna().sum() and numbers.nunique() > 5:
         middle = float(np.rint(numbers.median()))
-        words = np.where(numbers < middle, f"below {middle:g}", f"{middle:g} and above")
+        words = np.where(numbers < middle, f"below {middle:g}", f"from {middle:g}")
         return pd.Series(words, values.index, dtype=object).where(numbers.notna())
     return values.map(category_key, na_action="ignore")
 

@@ -15,7 +15,8 @@ import pandas as pd
 from icqf.analyses.crosswalk import DIFFERENT, LEVEL, LINKABLE, WEAK, Crosswalk, learn_crosswalk
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import options_in
-from icqf.errors import Advice, InputError, did_you_mean, listed, shown_p
+from icqf.errors import Advice, InputError, did_you_mean, is_note, listed, shown_p
+from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
 from icqf.report.blocks import Block, Bullets, Grid, Section
@@ -74,8 +75,10 @@ def read_both(options: CrosswalkOptions) -> BothAnswered:
         files += read.files
     both = [item.name for item in source.items if _same_column(item.name, source, target)]
     shared = [f"Both questionnaires contain {listed(both)}, so part of the target is known exactly."]
-    said = tuple(dict.fromkeys([*source.notes, *notes, *shared[: len(both)]]))
-    return BothAnswered((one.name, other.name), source, target, scores, said, tuple(dict.fromkeys(files)))
+    told = [(one.name, source.notes), (other.name, notes)]
+    said = [f"{name}: {note}" for name, own in told for note in own if not is_note(note, NOT_IN_CODEBOOK)]
+    said += shared[: len(both)]
+    return BothAnswered((one.name, other.name), source, target, scores, (*said,), (*dict.fromkeys(files),))
 
 
 def _same_column(name: str, source: Questionnaire, target: Questionnaire) -> bool:
@@ -184,13 +187,17 @@ def verdicts(made: Crosswalk) -> list[str]:
         )
     for each in made.groups:
         if each["rmsd"] >= DIFFERENT and each["p"] < 0.05:
-            errors = ", ".join(f"{group} {value:+.1f}" for group, value in each["errors"].items())
+            errors = ", ".join(f"{group} {_signed(value)}" for group, value in each["errors"].items())
             said.append(
                 f"Predictions err differently by {each['column']} (RMSD {each['rmsd']:.2f} SD, p "
                 f"{shown_p(each['p'], equals='= ')}; mean error: {errors}). The groups need crosswalks of "
                 "their own."
             )
     return said
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 1) + 0.0:+.1f}"  # no "-0.0"
 
 
 def crosswalk_page(made: Crosswalk, command: str = "") -> Document:
@@ -203,7 +210,7 @@ def crosswalk_page(made: Crosswalk, command: str = "") -> Document:
         + ([f"{row['linked']:.1f}"] if linked else [])
         for at, row in zip(table.index, table.to_dict("records"), strict=True)
     ]
-    head = [one, other, f"{LEVEL:.0%} interval", *(["same rank"] if linked else [])]
+    head = [one, f"{other}, predicted", f"{LEVEL:.0%} interval", *(["same rank"] if linked else [])]
     size = -(-len(rows) // _SIDE_BY_SIDE)
     rows += [[""] * len(head)] * (size * _SIDE_BY_SIDE - len(rows))
     abreast = [[cell for row in rows[at::size] for cell in row] for at in range(size)]
@@ -245,7 +252,7 @@ def _legend(made: Crosswalk) -> Bullets:
 def _evidence(made: Crosswalk) -> list[Block]:
     rows = [
         [
-            each["score"],
+            each["score"].removeprefix(f"{made.target}_"),
             _METHODS[each["method"]],
             f"{each['correlation']:.2f}",
             number(each["error"]),
@@ -260,7 +267,7 @@ def _evidence(made: Crosswalk) -> list[Block]:
         groups = [
             [
                 each["column"],
-                "; ".join(f"{group}: {value:+.1f}" for group, value in each["errors"].items()),
+                "; ".join(f"{group}: {_signed(value)}" for group, value in each["errors"].items()),
                 f"{each['rmsd']:.3f}",
                 shown_p(each["p"]),
             ]
