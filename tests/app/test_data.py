@@ -3,6 +3,7 @@
 import html
 import re
 
+import numpy as np
 import pandas as pd
 
 from icqf.app.runs import Run
@@ -204,3 +205,16 @@ def test_columns_can_be_chosen_where_none_looks_like_an_item(server):
     server.use(run, wages="item", hours="item")
     assert options_of(server, run).items == ("wages", "hours")
     assert "2: wages, hours" in server.page(f"/runs/{run}/check").text
+
+
+def test_answers_under_names_that_say_nothing_are_asked_about(server):
+    rng = np.random.default_rng(0)
+    pairs = [(s, d) for s in range(60) for d in rng.choice(40, 25, replace=False)]
+    frame = pd.DataFrame(pairs, columns=["s", "d"]).assign(y=rng.integers(1, 6, 1500))
+    run = opened(server, frame)
+    page = server.page(f"/runs/{run}/check").text
+    assert "each row looks like one answer" in page and "Read each row as a participant" in page
+    key = re.search(r'value="([^"]*)">Read s as participants, d as items and y as answers<', page)[1]
+    server.post(f"/runs/{run}/remedy", {"remedy": html.unescape(key)})
+    assert options_of(server, run).long == ("d", "y") and options_of(server, run).id == "s"
+    assert "60 of 60 rows" in server.page(f"/runs/{run}/check").text

@@ -303,6 +303,11 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
         offered += [Remedy(label, {"without_id": choice}) for choice, label in _WITHOUT_ID.items()]
     if finding.code == "not-asked" and fields["ruled_out"]:
         offered.append(Remedy("Count them as the lowest answer", {"not_asked": LOWEST}))
+    if finding.code == "crossed":
+        person, item, answer = fields["columns"]
+        does = f"Read {person} as participants, {item} as items and {answer} as answers"
+        offered.append(Remedy(does, {"id": person, "long": (item, answer)}))
+        offered.append(Remedy("Read each row as a participant", {"long": ("no",)}))
     if finding.code == "text-answers" and not fields["codebook"]:
         does = f"Use the order {fields['order']}" if fields["labels"] else "List the words in a codebook"
         offered.append(Remedy(does, codebook=True))

@@ -99,7 +99,7 @@ def _refuse_crossed(table: Table, identity: str | None) -> None:
     if identity in keys:
         pairs = [(identity, name) for name in keys if name != identity]
     else:
-        pairs = [(a, b) if levels[a] >= levels[b] else (b, a) for a, b in combinations(keys, 2)]
+        pairs = list(combinations(keys, 2))  # participants usually come first
     for person, item in pairs:
         by_chance = n**2 / 2 / levels[person] / levels[item]
         again = int(frame[[person, item]].duplicated().sum())
@@ -125,6 +125,7 @@ def _refuse_crossed(table: Table, identity: str | None) -> None:
                 id=person,
                 long=(item, answer),
             ),
+            columns=(person, item, answer),
         )
 
 
