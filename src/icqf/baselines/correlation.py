@@ -335,10 +335,13 @@ def check_items(X: Floats, names: Sequence[Any] | None = None) -> None:
 
 
 def _pairwise(X: Floats, names: Sequence[Any] | None) -> Moments:
-    mean, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0, ddof=1)
     seen = ~np.isnan(X)
+    count = np.count_nonzero(seen, axis=0)
+    mean = np.where(seen, X, 0.0).sum(axis=0) / count
     # Standardised first, so that the sums of squares below lose no digits.
-    Z = np.where(seen, (X - mean) / scale, 0.0)
+    Z = np.where(seen, X - mean, 0.0)
+    scale = np.sqrt(np.einsum("ij,ij->j", Z, Z) / (count - 1))
+    Z /= scale
     if seen.all():
         R = Z.T @ Z / (len(X) - 1)
     else:

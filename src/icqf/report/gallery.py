@@ -6,7 +6,7 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -152,7 +152,8 @@ def figure_bytes(figure: Figure, format: str, *, dpi: int = 300) -> bytes:
     }
     more: dict[str, Any] = {"metadata": metadata[format]} if format in metadata else {}
     content = io.BytesIO()
-    with default_settings(_PRINT), _fonts_without_layout(), warnings.catch_warnings():
+    embedded = _fonts_without_layout() if format in ("pdf", "eps") else nullcontext()
+    with default_settings(_PRINT), embedded, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph.*")  # letters that the font lacks
         if format == "png":
             more["pil_kwargs"] = {"compress_level": 3}  # a third of the time, slightly larger

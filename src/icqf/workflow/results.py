@@ -17,7 +17,6 @@ from icqf.workflow.naming import write_named
 from icqf.workflow.options import ScoreColumns
 from icqf.workflow.read import jobs_for
 from icqf.workflow.results_folder import DECIMALS, write_folder
-from icqf.workflow.score import write_scores
 from icqf.workflow.select import write_rules
 
 PLAN = "preregistration.toml"
@@ -120,6 +119,8 @@ def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:
     """Write the scores of a table read in parts to a Parquet file, in batches."""
     if fit.study.everyone is None:
         return
+    from icqf.workflow.score import write_scores  # with the models of visits and batteries
+
     options = fit.options
     write_scores(
         place / "model.icqf",
