@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 from app_server import QUICK, Server
+from dictionaries import loris, nda, redcap_xml
 from icqf.app import process
 from icqf.app.runs import Run, Runs
 from icqf.workflow.options import StudyOptions, read_config
@@ -175,6 +176,22 @@ def test_a_redcap_export_is_described_by_its_dictionary(server):
     page = server.page(f"/runs/{run}/check").text
     assert "12: q01–q12" in page and "from the file&#39;s own labels or description" in page
     assert options_of(server, run).dictionary.name == "dictionary.csv"
+
+
+@pytest.mark.parametrize("kind", [nda, loris, redcap_xml])
+def test_dictionaries_are_recognised_where_a_codebook_is_dropped(server, tmp_path, kind):
+    data, *book = [kind(tmp_path)] if kind is redcap_xml else kind(tmp_path)
+    more = {"codebook": (book[0].name, book[0].read_bytes())} if book else {}
+    run = server.opened(data.name, data.read_bytes(), **more)
+    page = server.page(f"/runs/{run}/check").text
+    assert "10: " in page and "from the file&#39;s own labels or description" in page
+    if kind is loris:
+        return
+    assert "147 answers (12.3 % of all) to 3 items were not asked for" in page
+    assert "Count them as the lowest answer" in remedies(page)
+    remedy(server, run, "Count them as the lowest answer")
+    assert options_of(server, run).not_asked == "lowest"
+    assert "6 answers (0.5 % of all)" in server.page(f"/runs/{run}/check").text
 
 
 def test_confounds_come_from_a_table_of_participants_and_settings_are_forgotten(server):
