@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from dictionaries import ITEMS, abcd, loris, nda, redcap, redcap_xml
+from dictionaries import DRINKING, ITEMS, abcd, loris, nda, redcap, redcap_xml
 
 QUICK = ("--n-components", "2", "--beta", "0.1", "--n-init", "1", "--max-iter", "40")
 KINDS = {
@@ -43,6 +43,20 @@ def test_ruled_out_questions_as_the_lowest_answer(run, tmp_path, monkeypatch):
     assert "141 answers that were not asked for" in done.stdout + done.stderr
     wrong = run("check", "export.csv", "--items", "mood_*", "--not-asked", "lowest")
     assert wrong.exit_code == 2 and "--not-asked says how to count" in wrong.stderr
+
+
+def test_the_forms_of_a_dictionary_are_the_instruments_of_a_battery(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, dictionary = redcap(tmp_path)
+    lines = dictionary.read_text().splitlines()
+    about = {"drinks", *DRINKING}
+    lines = [x.replace(",moods,", ",drinking,") if x.partition(",")[0] in about else x for x in lines]
+    dictionary.write_text("\n".join(lines))
+    quick = ("--n-components", "1", "--beta", "0.1", "--n-init", "1", "--no-report", "--no-figures")
+    done = run("batch", *KINDS[redcap], *quick, "--out", "all")
+    assert done.exit_code == 0, done.stderr
+    summary = pd.read_csv("all/summary.csv")
+    assert summary["name"].tolist() == ["moods", "drinking"] and summary["items"].tolist() == [6, 4]
 
 
 def test_a_codebook_from_a_dictionary(run, tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -311,20 +311,25 @@ def find_instruments(options: StudyOptions) -> list[InstrumentFile]:
 
 
 def _in_table(path: Path, options: StudyOptions) -> list[InstrumentFile]:
-    if options.codebook is None:
+    members: Mapping[str, str] = {}
+    if options.codebook is not None:
+        members = read_instruments(options.codebook)
+    elif options.dictionary is not None:
+        members = {item: form for item, form in read_answers(options).forms.items() if form}
+    else:
         raise InputError(
             f"{path.name}: this is one table, and the items are not assigned to instruments.",
             code="no-instruments",
             remedy=Advice(
-                "Add {codebook} with a column 'instrument', or give a folder with one file for each "
-                "instrument."
+                "Add {codebook} with a column 'instrument', or a dictionary that names the forms, or give a "
+                "folder with one file for each instrument."
             ),
         )
-    members = read_instruments(options.codebook)
     names = list(dict.fromkeys(members.values()))
     if not names:
+        book = options.codebook or options.dictionary or path
         raise InputError(
-            f"{options.codebook.name}: no item is assigned to an instrument. Add a column 'instrument'."
+            f"{book.name}: no item is assigned to an instrument. Give a codebook with a column 'instrument'."
         )
     _refuse_alike(names)
     return [

@@ -35,6 +35,7 @@ class Field:
     asked_if: str = ""  # condition in which it is asked
     identifying: bool = False  # name, address and the like
     other_names: tuple[str, ...] = ()  # that the column may have instead
+    form: str = ""  # the questionnaire it belongs to; if empty, its subscale
     place: str = ""  # in the dictionary, for messages
 
     @property
@@ -153,6 +154,7 @@ def applied(table: Table, dictionary: Dictionary, path: Path) -> Table:
         structural=structural,
         identifying=identifying,
         about=table.about.updated(dictionary.about),
+        forms={name: field.form or field.item.subscale for name, field in known.items() if name in questions},
         notes=(*table.notes, said, *dictionary.notes, *notes, *label_notes(items)),
     )
 

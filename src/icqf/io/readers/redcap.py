@@ -99,7 +99,7 @@ def _fields(entry: Entry, alike: int, source: str, codes: tuple[float | str, ...
     kind, wording = entry.kind.lower(), plain_text(entry.label)
     kind = SPELLINGS.get(kind, kind)
     secret = entry.identifier.lower() in ("y", "yes", "1", "true")
-    about = Field(Item(entry.name), asked_if=entry.logic, identifying=secret, place=entry.place)
+    about = Field(Item(entry.name), False, entry.logic, secret, place=entry.place, form=entry.form)
     scale = entry.matrix or entry.form
     if kind == "checkbox":
         states = dict(_choices(replace(entry, choices=FIXED[kind]), source))

@@ -67,6 +67,8 @@ class Table:
         What was done while reading.
     identifying : tuple of str
         Columns that a dictionary marks as identifying participants; never items, nor ids unless named.
+    forms : mapping of str to str
+        The questionnaire that each question belongs to, where a dictionary names it.
     first : int
         The number of the first participant if there are no ids; more than 1 in a later part of a table.
     about : About
@@ -91,6 +93,7 @@ class Table:
     metadata: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
     identifying: tuple[str, ...] = ()
+    forms: Mapping[str, str] = field(default_factory=dict)
     first: int = 1
     about: About = NOT_STATED
 
