@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from icqf.core.problem import Problem
 from icqf.core.result import Factors, Iterated
-from icqf.engines.base import FAST, Callback, Engine, FoldError, HiddenAnswers, Solver, Start, paired
+from icqf.core.rows import Rows
+from icqf.core.start import begin
+from icqf.engines.base import (
+    FAST,
+    Callback,
+    Engine,
+    FoldError,
+    HiddenAnswers,
+    NamedStart,
+    Solver,
+    Start,
+    paired,
+)
 from icqf.engines.local import LOCAL, Local
 from icqf.errors import Advice, InputError, InputWarning
 
@@ -22,6 +35,7 @@ except ImportError as error:
     ) from error
 
 from icqf.engines.torch_batch import device, in_batches, kind, memory, obstacle, packed, packed_starts, room
+from icqf.engines.torch_rows import DeviceRows, fits_on_device
 
 Pair = tuple[Problem, Factors]
 _KEPT = 10  # (k, n) arrays that one problem needs during its iterations
@@ -31,11 +45,20 @@ class Torch(Local):
     """Batches of problems by kernels on the first CUDA device.
 
     Problems that share answers and differ in mask, weights, penalty, start or number of factors are iterated
-    together. Final fits with exact scores and a certificate, and what the kernels cannot do (see `obstacle`),
-    run on the processor.
+    together. Final fits with exact scores and a certificate run one by one on the device (`DeviceRows`), and
+    what the kernels cannot do (see `obstacle`) on the processor.
     """
 
     batches = True
+
+    @contextmanager
+    def participants(self, problem: Problem) -> Iterator[Rows]:
+        """The participants of a problem: on the device, unless they are few or cannot be there."""
+        if fits_on_device(problem):
+            yield DeviceRows(problem, _device())
+        else:
+            with super().participants(problem) as rows:
+                yield rows
 
     def here(self) -> Engine:
         if device() is not None:
@@ -85,10 +108,13 @@ class Torch(Local):
         other: dict[str, Any] = {"solver": solver, "exact": exact, "callback": callback, **settings}
         if exact or callback is not None or solver.name != "fast":
             return super().run(problems, starts, **other)
-        pairs = list(paired(problems, starts))
+        pairs = list(self._begun(paired(problems, starts)))
         results: list[Any] = [None] * len(pairs)
         groups: dict[Any, list[tuple[int, Pair]]] = {}
         for at, (problem, start) in enumerate(pairs):
+            if isinstance(start, NamedStart):
+                (results[at],) = LOCAL.run(problem, start, **other)
+                continue
             cannot = obstacle(problem, len(start.scores)) if isinstance(start, Factors) else "such starts"
             if cannot is None and isinstance(start, Factors):
                 # All problems of a batch have the shape of the largest.
@@ -96,7 +122,7 @@ class Torch(Local):
                 groups.setdefault(place, []).append((at, (problem, start)))
                 continue
             _warn_obstacle(str(cannot))
-            (results[at],) = super().run(problem, start, **other)
+            (results[at],) = LOCAL.run(problem, start, **other)
         for group in groups.values():
 
             def solve(part: Sequence[tuple[int, Pair]]) -> None:
@@ -106,6 +132,19 @@ class Torch(Local):
 
             in_batches(group, _batch_size([pair for _, pair in group]), solve)
         return results
+
+    def _begun(self, pairs: Iterable[tuple[Problem, Start]]) -> Iterator[tuple[Problem, Start]]:
+        """The same with named starts made where the kernels can go on from them."""
+        with ExitStack() as stack:
+            of, rows = None, None
+            for problem, start in pairs:
+                if isinstance(start, NamedStart) and obstacle(problem, start.k) is None:
+                    if rows is None or problem is not of:
+                        of, rows = problem, stack.enter_context(self.participants(problem))
+                    loadings = begin(problem, rows, start.name, start.k, start.rng)
+                    yield problem, rows.factors(loadings)
+                else:
+                    yield problem, start
 
     def _iterated(self, pairs: Sequence[Pair], *, tol: float, max_iter: int) -> list[Iterated]:
         """Iterate one batch."""

@@ -15,7 +15,6 @@ from icqf.core.result import Factorization, Factors, StartResult
 from icqf.core.start import NAMES, settle
 from icqf.engines.base import IterationProgress, NamedStart, Solver, Start, WarmStart
 from icqf.engines.choice import engine_of, run
-from icqf.engines.local import LOCAL
 from icqf.resampling.matching import aligned, correlations
 
 if TYPE_CHECKING:
@@ -76,17 +75,11 @@ def _raced(
     More begin until the best solution was reached at least twice. `seen` is added to, in place.
     """
     engine = engine_of(model.engine)
+    loose = problem.without_reconstruction_bound() if engine.batches else problem
     waiting: list[tuple[int, Array]] = []  # the place of a start among `seen`, and its loadings (K, m)
     while len(seen) < MOST:
-        for _ in range(min(MORE, MOST - len(seen))):
-            (begun,) = run(
-                problem,
-                NamedStart("random", k, rng),
-                tol=SOME_WAY,
-                max_iter=model.max_iter,
-                exact=False,
-                engine=LOCAL if engine.batches else engine,
-            )
+        more = [NamedStart("random", k, rng)] * min(MORE, MOST - len(seen))
+        for begun in run(loose, more, tol=SOME_WAY, max_iter=model.max_iter, exact=False, engine=engine):
             Q = begun.factors.loadings
             waiting.append((len(seen), Q))
             seen.append((StartResult("random", begun.trace.objective[-1], begun.n_iter, False, ()), Q[:k]))

@@ -25,6 +25,9 @@ _BETWEEN_DIVISIONS, _PRIOR = 0.4, 3
 # 1.5 times, learned by `icqf reproduce calibration --statement samples`. The ratio itself is uncertain, hence
 # the degrees of freedom.
 _BETWEEN_SAMPLES, _FREEDOM = 1.5, 8
+# Of the lowest error: fits that are compared are iterated no further, so that errors this close are the same.
+# In pure noise all numbers of factors come to the same model, and the largest could win by rounding.
+SAME = 1e-4
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class SelectionRule:
 
 
 def _lowest(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
-    return int(ks[errors.argmin()])
+    return int(ks[errors <= errors.min() * (1 + SAME)].min())
 
 
 def _fewest(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:

@@ -1,0 +1,458 @@
+"""The participants of one fit on a device: its start, iterations, exact scores and certificate.
+
+Every pass (`icqf.core.rows.Pass`) has a counterpart here that does the same to all participants at once, so
+that the code that controls a fit on the processor controls this one too. Only sums come back, in one copy per
+pass. Participants at the upper bound are marked, not listed: no shape depends on the answers, and nothing
+waits for the device. Once a fit is iterated, those few whose exact scores touch the bound are solved on the
+processor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from array_api_compat import torch as xp
+
+from icqf.core.block_step import (
+    MOMENTUM_AT_BOUND,
+    PRESSING_ROUNDS,
+    PRESSING_SWEEPS,
+    SCORE_SWEEPS,
+    Multipliers,
+    Sums,
+)
+from icqf.core.certificate import (
+    Examine,
+    Examined,
+    HighestConfoundPart,
+    LoadingRoom,
+    Peaks,
+    PlaceSolved,
+    Room,
+    SolveScores,
+)
+from icqf.core.fast import MoveMultipliers, Step
+from icqf.core.observations import Observations
+from icqf.core.penalties import L1, L2
+from icqf.core.problem import Problem, Terms
+from icqf.core.result import Factors
+from icqf.core.rows import BlockState, InTurn, Pass, Rescale, RowsHere
+from icqf.core.start import (
+    Answered,
+    Drawn,
+    Filling,
+    ForgetLeft,
+    Given,
+    GramSums,
+    KeepLeft,
+    Measure,
+    Place,
+    Products,
+    Projected,
+    RawScores,
+    Sizes,
+    Totals,
+)
+from icqf.core.sweeps import cd_sweeps, cd_sweeps_each
+from icqf.engines.torch_batch import Array, Tensor, memory
+
+T = TypeVar("T")
+_SWEEPS, _ROUNDS = 6, 500  # of exact scores: sweeps in a round, and rounds
+_NEAR = 1e-6  # of its bound: from here on a reconstructed answer is left to the processor
+_FLAT = 1e-12  # less curvature than this is none
+_TABLES = 24  # (n, m) tables that a fit needs on the device
+WORTH = 100_000  # answers from which on a fit is iterated on the device; estimated, not measured
+
+
+def fits_on_device(problem: Problem) -> bool:
+    """Whether a fit of this problem is iterated on the device: small tables take no longer elsewhere."""
+    seen = problem.observations
+    if type(seen) is not Observations or type(problem.penalty) not in (L1, L2):
+        return False
+    size = seen.answers.size
+    mostly_there = 2 * int(np.count_nonzero(seen.observed)) >= size
+    return size >= WORTH and mostly_there and np.dtype(problem.dtype).itemsize * size * _TABLES <= memory()
+
+
+class DeviceRows:
+    """All participants on a device, in one block."""
+
+    def __init__(self, problem: Problem, device: torch.device) -> None:
+        blocks = list(problem.blocks())
+        self._problem, self._device = problem, device
+        self.X = self._on(np.concatenate([block.X for block in blocks]))
+        complete = all(block.O is None for block in blocks)
+        self.O = None if complete else self._on(np.concatenate([block.observed() for block in blocks]))
+        self.C = self._on(problem.design).to(self.X.dtype)
+        weights = np.ones(problem.n) if problem.weights is None else problem.weights
+        self.exact_weights = self._on(np.asarray(weights, dtype=np.float64))
+        self.weights = self.exact_weights.to(self.X.dtype)
+        self.left: list[Tensor] = []
+        self._everybody = replace(blocks[0], X=np.empty((problem.n, 0)))
+        self.W = self.previous = self.exact = torch.empty(0, device=device)
+        self._nobody()
+
+    def apply(self, step: Pass) -> Any:
+        """Make a pass over all participants and return its result."""
+        return _PASSES[type(step)](self, step)
+
+    def start_at(self, start: Factors) -> None:
+        """Begin at these scores and multipliers."""
+        self.W = self.previous = self._on(start.scores).to(self.X.dtype)
+        self._nobody()
+        if start.multipliers is not None:
+            self._hold(start.multipliers, slice(None))
+
+    def factors(self, loadings: Array) -> Factors:
+        """These loadings with the current scores and multipliers of all participants."""
+        at_bound = None
+        if self.values is not None:
+            rows = np.flatnonzero(self.at_bound.cpu().numpy())
+            values, plain = (each[rows].cpu().numpy() for each in (self.values, self.plain))
+            at_bound = Multipliers(rows, values, plain)
+        return Factors(self.W.cpu().numpy(), loadings, at_bound)
+
+    def exact_scores(self) -> Array:
+        """The scores (k, n) at the end of the fit."""
+        found: Array = self.exact.cpu().numpy()
+        return found
+
+    # --- iterations ----------------------------------------------------------------------------------
+
+    def _in_turn(self, both: InTurn) -> Any:
+        found = None
+        for step in both.steps:
+            found = self.apply(step)
+        return found
+
+    def _rescale(self, step: Rescale) -> None:
+        s = self._like(step.s)[:, None]
+        self.W = (self.W * s).clamp(min=0, max=step.top)
+        self.previous = self.previous * s
+
+    def _step(self, step: Step) -> Sums:
+        k, terms, Q = step.loadings.k, step.terms, self._like(step.loadings.Q)
+        own, top = Q[:k], terms.bounds.score
+        y = (self.W + step.momentum * (self.W - self.previous)).clamp(min=0, max=top)
+        if self.values is not None:
+            y = torch.where(self.at_bound, self.W, y)
+        before = torch.cat([y, self.C])
+        R = before.mT @ Q
+        D = self._masked(self.X - R)
+        misfit = 0.5 * (self.exact_weights @ (D * D).sum(dim=1, dtype=torch.float64))
+        ridge, linear = terms.penalty.quadratic(y, scale=1.0)
+        gram = own @ own.mT
+        target = gram @ y + own @ D.mT - linear
+        ridges = gram + ridge * torch.eye(k, dtype=gram.dtype, device=self._device)
+        after = torch.cat([cd_sweeps(y.clone(), ridges, target, top, sweeps=SCORE_SWEEPS, xp=xp), self.C])
+        excess, active = torch.zeros((), device=self._device), None
+        if step.look:
+            bound = self._like(terms.bounds.reconstruction)
+            above = bound < R
+            excess = ((R - bound) / bound).amax().clamp(min=0)
+            self.at_bound = self.at_bound | above.any(dim=1)
+            if self.values is None:
+                self.values = self.plain = torch.zeros_like(R)
+            after, D, active = self._at_bound(before, after, R, D, Q, bound, terms)
+        weighted = after * self.weights
+        self.previous, self.W = self.W, after[:k]
+        if terms.penalty.name == L2.name:
+            mass, norms = (weighted[:k] * self.W).sum(dim=1), 0.5 * (y * y).sum(dim=0)
+        else:
+            mass, norms = weighted[:k].sum(dim=1), y.sum(dim=0)
+        found = {
+            "S": _product(weighted, after),
+            "P": _product(weighted, D.mT),
+            "cross": _product(weighted, before),
+            "active": active,
+            "mass": mass,
+            "misfit": misfit,
+            "penalty": terms.penalty.beta * (self.exact_weights @ norms.double()),
+            "peak": self.W.amax(dim=1),
+            "step": (self.W - y).abs().amax(dim=1),
+            "excess": excess,
+        }
+        return _fetched(Sums, found)
+
+    def _at_bound(
+        self, before: Tensor, after: Tensor, R: Tensor, D: Tensor, Q: Tensor, bound: Tensor, terms: Terms
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores (K, n), what they aim at minus the model, and curvature, where some are at the bound."""
+        k, sigma, model = len(after) - len(self.C), terms.sigma, R
+        first, second, where = _pairs(k, self._device)
+        products, A = Q[first] * Q[second], before
+
+        def aims(R: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            pull = (sigma * (R - bound) + self.values).clamp(min=0)
+            return self._masked(self.X - R), pull, (pull > 0).to(R.dtype) * self.at_bound[:, None]
+
+        observed = torch.ones_like(self.X) if self.O is None else self.O
+        for _ in range(PRESSING_ROUNDS):
+            errors, pull, active = aims(R)
+            gram = (products @ (observed + sigma * active).mT)[where]
+            gradient = Q[:k] @ (pull - errors).mT
+            x = self._swept(A[:k].clone(), gradient, gram, terms, PRESSING_SWEEPS)
+            A = torch.cat([x, self.C])
+            R = A.mT @ Q
+        errors, pull, active = aims(R)
+        after = torch.where(self.at_bound, A, after)
+        D = torch.where(self.at_bound[:, None], errors - pull + R - model, D)
+        first, second, _ = _pairs(len(after), self._device)
+        weighted = after * self.weights
+        return after, D, sigma * _product(weighted[first] * after[second], active.mT)
+
+    def _swept(self, x: Tensor, gradient: Tensor, gram: Tensor, terms: Terms, sweeps: int) -> Tensor:
+        """Sweeps with one Gram matrix for each participant, in place."""
+        ridge, linear = terms.penalty.quadratic(x, scale=1.0)
+        gram = gram + ridge * torch.eye(len(x), dtype=x.dtype, device=self._device)[..., None]
+        gradient = gradient + ridge * x + linear
+        return cd_sweeps_each(x, gradient, gram, terms.bounds.score, sweeps=sweeps, xp=xp)
+
+    def _move_multipliers(self, step: MoveMultipliers) -> None:
+        if self.values is None:
+            return
+        R = torch.cat([self.W, self.C]).mT @ self._like(step.Q)
+        excess = R - self._like(step.terms.bounds.reconstruction)
+        plain = (self.values + step.terms.sigma * excess).clamp(min=0) * self.at_bound[:, None]
+        move = plain - self.plain
+        move = move * (float(MOMENTUM_AT_BOUND) * ((excess * move > 0) & (plain > 0)))
+        self.values, self.plain = (plain + move).clamp(min=0), plain
+        self.at_bound = self.values.any(dim=1)
+
+    # --- exact scores and certificate ----------------------------------------------------------------
+
+    def _solve(self, step: SolveScores | PlaceSolved) -> tuple[Tensor, Array, RowsHere | None]:
+        """Scores (k, n) for loadings, and who is near the bound: these are solved on the processor."""
+        k, terms = len(step.Q) - len(self.C), step.terms
+        Q = self._like(step.Q)
+        target = Q[:k] @ self._masked(self.X - self.C.mT @ Q[k:]).mT
+        W = torch.zeros_like(target)
+        if self.O is None:
+            ridge, linear = terms.penalty.quadratic(W, scale=1.0)
+            gram = Q[:k] @ Q[:k].mT + ridge * torch.eye(k, dtype=W.dtype, device=self._device)
+        else:
+            first, second, where = _pairs(k, self._device)
+            gram = ((Q[first] * Q[second]) @ self.O.mT)[where]
+
+        def sweep(x: Tensor, sweeps: int) -> Tensor:
+            if self.O is None:
+                return cd_sweeps(x, gram, target - linear, terms.bounds.score, sweeps=sweeps, xp=xp)
+            return self._swept(x, (gram * x).sum(dim=1) - target, gram, terms, sweeps)
+
+        close = max(step.tol / 10, 4 * torch.finfo(W.dtype).eps)
+        for _ in range(_ROUNDS):
+            before = sweep(W.clone(), _SWEEPS - 1)
+            W = sweep(before.clone(), 1)
+            if float((W - before).abs().amax()) <= close:
+                break
+        if terms.bounds.reconstruction is None:
+            return W.double(), np.zeros(0, dtype=np.intp), None
+        bound = self._exactly(terms.bounds.reconstruction) * (1 - _NEAR)
+        R = torch.cat([W, self.C]).double().mT @ self._exactly(step.Q)
+        near = np.flatnonzero((bound < R).any(dim=1).cpu().numpy())
+        if not len(near):
+            return W.double(), near, None
+        here = RowsHere(self._problem.observations.take(near))
+        here.apply(step)
+        return W.double(), near, here
+
+    def _solve_scores(self, step: SolveScores) -> Peaks:
+        self.exact, near, here = self._solve(step)
+        if here is not None:
+            self.exact[:, near] = self._exactly(here.exact_scores())
+        return Peaks(self.exact.amax(dim=1).cpu().numpy())
+
+    def _place_solved(self, step: PlaceSolved) -> None:
+        W, near, here = self._solve(step)
+        self.W = W.to(self.X.dtype)
+        self._nobody()
+        if here is not None:
+            found = here.factors(step.Q)
+            self.W[:, near] = self._like(found.scores)
+            if found.multipliers is not None:
+                self._hold(found.multipliers, near)
+        self.previous = self.W
+
+    def _examine(self, step: Examine) -> Examined:
+        terms, w, Q, weights = step.terms, self.exact, self._exactly(step.Q), self.exact_weights
+        bounds, penalty, k = terms.bounds, terms.penalty, len(w)
+        X, O = self.X.double(), torch.ones_like(self.X).double() if self.O is None else self.O.double()
+        A = torch.cat([w, self._exactly(self._problem.design)])
+        R = A.mT @ Q
+        D = O * (X - R)
+        weighted, own = A * weights, Q[:k]
+        ridge, linear = penalty.quadratic(w, scale=1.0)
+        h = (Q[:k] ** 2) @ O.mT + ridge
+        p = h * w - ridge * w + own @ D.mT - linear
+        flat = h <= _FLAT
+        best = p.clamp(min=0) / torch.where(flat, 1.0, h)
+        best = torch.where(flat, torch.where(p > 0, torch.inf, 0.0), best).clamp(min=0, max=bounds.score)
+        excess = torch.full((), -torch.inf, dtype=torch.float64, device=self._device)
+        if bounds.reconstruction is not None:
+            bound = self._exactly(bounds.reconstruction)
+            excess = ((R - bound).amax(dim=0) / self._exactly(step.span)).amax()
+            for r in range(k):
+                room = torch.where(own[r] > 0, (bound - R) / torch.where(own[r] > 0, own[r], 1.0), torch.inf)
+                highest = torch.maximum(w[r] + room.amin(dim=1), w[r])
+                best[r] = torch.where(best[r] > w[r], torch.minimum(best[r], highest), best[r])
+        moved = (best - w).abs() / self._exactly(step.score_unit)[:, None]
+        gains = (0.5 * h * (w**2 - best**2) - p * (w - best)) * weights
+        norms = 0.5 * (w * w).sum(dim=0) if penalty.name == L2.name else w.sum(dim=0)
+        found = {
+            "misfit": 0.5 * (weights @ (D * D).sum(dim=1)),
+            "penalty": penalty.beta * (weights @ norms),
+            "pull": weighted @ D,
+            "curvature": (weighted * A) @ O,
+            "together": weighted @ X,
+            "answered": weighted @ O,
+            "sse": weights @ (D * D),
+            "total": weights @ X,
+            "total_square": weights @ (X * X),
+            "count": weights @ O,
+            "excess": excess,
+            "score_step": moved.amax().clamp(min=0),
+            "gain": gains.amax().clamp(min=0),
+        }
+        return _fetched(Examined, found)
+
+    def _loading_room(self, step: LoadingRoom) -> Room:
+        A = torch.cat([self.exact, self._exactly(self._problem.design)])
+        items, place = np.unique(step.items, return_inverse=True)
+        slack = self._exactly(step.bound[items])[:, None] - self._exactly(step.Q[:, items]).mT @ A
+        share = A[step.factors] / slack.clamp(min=1e-300)[place]
+        return Room((1 / share.amax(dim=1)).cpu().numpy())
+
+    def _highest_confound_part(self, step: HighestConfoundPart) -> Peaks:
+        parts = self._exactly(self._problem.design).mT @ self._exactly(step.Q)
+        return Peaks(parts.amax(dim=0).cpu().numpy())
+
+    # --- starts --------------------------------------------------------------------------------------
+
+    def _answered(self, step: Answered) -> Totals:
+        O = torch.ones_like(self.X) if self.O is None else self.O
+        weights = self.exact_weights
+        return _fetched(Totals, {"answers": weights @ self.X.double(), "count": weights @ O.double()})
+
+    def _filled(self, filling: Filling) -> Tensor:
+        means = self._like(filling.means)
+        if filling.centred:
+            return self._masked(self.X - means)
+        return self.X if self.O is None else self.X + (1 - self.O) * means
+
+    def _products(self, step: Products) -> Array:
+        V = self._filled(step.filling)
+        found: Array = _product(V.mT, V.mT * self.weights).cpu().numpy()
+        return found
+
+    def _keep_left(self, step: KeepLeft) -> None:
+        self.left.append(self._filled(step.filling) @ self._like(step.right))
+
+    def _forget_left(self, step: ForgetLeft) -> None:
+        self.left = []
+
+    def _raw(self, source: RawScores) -> Tensor:
+        """Raw scores (k, n) of a start, in double precision."""
+        if isinstance(source, Given):
+            return self.W.double()
+        if isinstance(source, Projected):
+            left = torch.cat(self.left, dim=1)[:, : len(source.mixing)].double()
+            return (left @ self._exactly(source.mixing)).mT
+        if isinstance(source, Drawn):
+            return self._exactly(source.of(self._everybody, BlockState()))
+        raise TypeError(f"No raw scores of {type(source).__name__} on a device.")
+
+    def _measure(self, step: Measure) -> Sizes:
+        raw = self._raw(step.source)
+        halves = torch.stack([raw.clamp(min=0), (-raw).clamp(min=0)])
+        weights = self.exact_weights
+        return _fetched(Sizes, {"squares": halves**2 @ weights, "sums": halves @ weights})
+
+    def _place(self, step: Place) -> GramSums:
+        W = self._raw(step.source).clamp(min=0) * self._exactly(step.scale)[:, None]
+        self.W = self.previous = W.clamp(min=0, max=step.top).to(self.X.dtype)
+        self._nobody()
+        A = torch.cat([self.W, self.C])
+        weighted = A * self.weights
+        found = {"S": _product(weighted, A), "P": _product(weighted, self._filled(step.filling).mT)}
+        return _fetched(GramSums, found)
+
+    # --- small parts ---------------------------------------------------------------------------------
+
+    def _nobody(self) -> None:
+        """Nobody is at the upper bound."""
+        self.at_bound = torch.zeros(len(self.X), dtype=torch.bool, device=self._device)
+        self.values: Tensor | None = None
+        self.plain: Tensor | None = None
+
+    def _hold(self, known: Multipliers, among: Any) -> None:
+        """Mark who is at the upper bound, with the multipliers; `among` whom they are numbered."""
+        if not len(known.rows):
+            return
+        rows = torch.arange(len(self.X), device=self._device)[among][known.rows]
+        values, plain = torch.zeros_like(self.X), torch.zeros_like(self.X)
+        values[rows], plain[rows] = self._like(known.values), self._like(known.plain)
+        self.at_bound[rows] = True
+        self.values, self.plain = values, plain
+
+    def _masked(self, V: Tensor) -> Tensor:
+        return V if self.O is None else V * self.O
+
+    def _on(self, values: Any) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
+
+    def _like(self, values: Any) -> Tensor:
+        """On the device, in the precision of the answers."""
+        return self._on(values).to(self.X.dtype)
+
+    def _exactly(self, values: Any) -> Tensor:
+        """On the device, in double precision."""
+        return self._on(np.asarray(values, dtype=np.float64))
+
+
+@cache
+def _pairs(k: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows and columns of a packed symmetric matrix (k, k), and where each entry is packed."""
+    first, second = torch.triu_indices(k, k, device=device)
+    where = torch.zeros((k, k), dtype=torch.int64, device=device)
+    where[first, second] = where[second, first] = torch.arange(len(first), device=device)
+    return first, second, where
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    """a bᵀ over participants, a (r, n) and b (s, n), in double precision."""
+    return a.double() @ b.double().mT
+
+
+def _fetched(kind: Callable[..., T], found: dict[str, Tensor | None]) -> T:
+    """A result with these fields, copied from the device all at once."""
+    there = {name: each.double() for name, each in found.items() if each is not None}
+    numbers, at = torch.cat([each.reshape(-1) for each in there.values()]).cpu().numpy(), 0
+    values: dict[str, Any] = dict.fromkeys(found)
+    for name, each in there.items():
+        part, at = numbers[at : at + each.numel()].reshape(each.shape), at + each.numel()
+        values[name] = part if each.ndim else float(part)
+    return kind(**values)
+
+
+_PASSES: dict[type, Callable[[DeviceRows, Any], Any]] = {
+    InTurn: DeviceRows._in_turn,
+    Rescale: DeviceRows._rescale,
+    Step: DeviceRows._step,
+    MoveMultipliers: DeviceRows._move_multipliers,
+    SolveScores: DeviceRows._solve_scores,
+    PlaceSolved: DeviceRows._place_solved,
+    Examine: DeviceRows._examine,
+    LoadingRoom: DeviceRows._loading_room,
+    HighestConfoundPart: DeviceRows._highest_confound_part,
+    Answered: DeviceRows._answered,
+    Products: DeviceRows._products,
+    KeepLeft: DeviceRows._keep_left,
+    ForgetLeft: DeviceRows._forget_left,
+    Measure: DeviceRows._measure,
+    Place: DeviceRows._place,
+}
