@@ -13,11 +13,14 @@ import pytest
 import torch
 
 from icqf import ICQF, ICQFCV
+from icqf.core.certificate import finish
+from icqf.core.fast import FastIteration
 from icqf.core.result import Factors
-from icqf.core.start import Starts
+from icqf.core.start import Starts, begin
+from icqf.core.sweeps import cd_sweeps_each
 from icqf.datasets import make_synthetic
-from icqf.engines import torch_batch
-from icqf.engines.base import Solver
+from icqf.engines import torch_batch, torch_rows
+from icqf.engines.base import NamedStart, Solver
 from icqf.engines.choice import engine_of, run
 from icqf.engines.local import LOCAL
 from icqf.errors import InputError, InputWarning
@@ -125,6 +128,125 @@ def test_spoiling_a_hidden_answer_changes_nothing(interpreter):
     np.testing.assert_array_equal(a.loadings, b.loadings)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", [True, False])
+def test_sweeps_of_a_kernel_are_those_of_the_processor(shared, interpreter):
+    from icqf.engines.torch_kernels import swept
+
+    torch.manual_seed(0)
+    root = torch.rand((1 if shared else 70, 3, 5))
+    gram = (root @ root.mT).permute(1, 2, 0).expand(3, 3, 70)
+    x, gradient = torch.rand((3, 70)), torch.randn((3, 70))
+    expected = cd_sweeps_each(x.clone(), gradient.clone(), gram, 0.8, sweeps=2)
+    torch.testing.assert_close(swept(x, gradient, gram, 0.8, sweeps=2), expected)
+
+
+# --- a single fit on the device ----------------------------------------------------------------------------
+
+FITS = {
+    "all bounds": {},
+    "complete": {"missing": 0.0},
+    "l2": {"penalty": "l2", "beta": 1.0},
+    "no bounds": {"reconstruction_max": None} | UNBOUNDED,
+    "double precision, weights": {"dtype": "float64", "weighted": True},
+}
+
+
+def fits(start, *, missing=0.1, weighted=False, tol=1e-4, n=80, **options):
+    """The same fit on the processor and on the device, and its problem."""
+    data = make_synthetic(n, 12, 3, noise=0.1, missing=missing, confounded=True, random_state=2)
+    weights = np.random.default_rng(0).uniform(0.5, 2, n) if weighted else None
+    options = {"dtype": "float32", "smallest_category": 2, "beta": 0.1} | options
+    model = ICQF(3, item_range=(0, 50), **options)
+    answers = data.answers.clip(0, 50)  # so that many reconstructed answers reach their range
+    problem = model.state(answers, confounds=data.confounds, sample_weight=weights).problem
+    here, there = (
+        run(problem, start(), tol=tol, max_iter=1000, engine=engine)[0] for engine in ("local", "torch")
+    )
+    return here, there, problem
+
+
+@pytest.fixture
+def single(interpreter, monkeypatch):
+    """Single fits run on the device, however small."""
+    monkeypatch.setattr(torch_rows, "WORTH", 0)
+
+
+def alike(here, there, problem):
+    assert there.objective == pytest.approx(here.objective, rel=1e-6)
+    assert here.converged
+    assert there.converged
+    assert there.certificate.holds(1e-4)
+    R = problem.with_confounds(there.factors.scores, float).T @ there.factors.loadings
+    if problem.bounds.reconstruction is not None:
+        assert (problem.bounds.reconstruction >= R).all()  # with no tolerance
+    assert problem.objective(there.factors.scores, there.factors.loadings) == pytest.approx(there.objective)
+    np.testing.assert_allclose(
+        there.fit.explained, here.fit.explained, rtol=0, atol=1e-3 * here.fit.sst.max()
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", FITS)
+def test_a_fit_on_the_device_reaches_the_objective_of_the_processor(kind, single):
+    alike(*fits(lambda: NamedStart("nndsvd", 3, np.random.default_rng(0)), **FITS[kind]))
+
+
+@pytest.mark.parametrize("name", ["rotated", "random"])
+def test_starts_on_the_device_are_those_of_the_processor(name, single):
+    alike(*fits(lambda: NamedStart(name, 3, np.random.default_rng(5))))
+
+
+def test_the_device_certifies_a_point_as_the_processor_does(single):
+    here, _, problem = fits(lambda: NamedStart("nndsvd", 3, np.random.default_rng(0)), tol=1e-2)
+    with engine_of("torch").participants(problem) as rows:
+        there = finish(problem, here.factors.loadings, tol=1e-2, rows=rows)
+    for name in ("score_step", "loading_step", "excess", "gain"):
+        ours, theirs = (getattr(each.certificate, name) for each in (there, here))
+        assert ours == pytest.approx(theirs, rel=1e-3, abs=1e-6)
+
+
+def test_who_is_at_the_bound_is_the_same_on_the_device(single):
+    """So that the tests above say something about the bound, some must be."""
+    settings = {"tol": 1e-4, "max_iter": 60, "exact": False}
+    _, _, problem = fits(lambda: NamedStart("nndsvd", 3, np.random.default_rng(0)))
+    start = NamedStart("nndsvd", 3, np.random.default_rng(0))
+    (here,) = run(problem, start, **settings)
+    with engine_of("torch").participants(problem) as rows:
+        iteration = FastIteration(problem, begin(problem, rows, "nndsvd", 3), rows)
+        for _ in range(here.n_iter):
+            iteration.advance()
+        there = iteration.factors()
+    assert len(here.factors.multipliers.rows) > 5
+    np.testing.assert_array_equal(there.multipliers.rows, here.factors.multipliers.rows)
+    np.testing.assert_allclose(there.scores, here.factors.scores, atol=1e-3)
+    (again,) = run(problem, there, tol=1e-4, max_iter=60, engine="torch")  # from scores and multipliers
+    assert again.converged
+
+
+def test_an_iteration_copies_from_the_device_once(single, monkeypatch):
+    _, _, problem = fits(lambda: NamedStart("nndsvd", 3, np.random.default_rng(0)))
+    copies, copied = [], torch.Tensor.cpu
+    with engine_of("torch").participants(problem) as rows:
+        iteration = FastIteration(problem, begin(problem, rows, "nndsvd", 3), rows, looks=True)
+        monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: copies.append(1) or copied(tensor))
+        for _ in range(7):
+            iteration.advance()
+    assert len(copies) == 7
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_a_fit_from_its_starts_is_that_of_the_processor(single):
+    answers = make_synthetic(60, 8, 3, noise=0.6, missing=0.05, random_state=1).answers
+    here, there = (
+        ICQF(3, item_range=(0, 100), dtype="float32", engine=engine, random_state=0).fit(answers)
+        for engine in ("local", "torch")
+    )
+    assert len(here.starts_) > 3  # random ones as well
+    assert there.objective_ == pytest.approx(here.objective_, rel=1e-5)
+
+
 # --- what runs on the processor ----------------------------------------------------------------------------
 
 CANNOT = {
@@ -167,7 +289,7 @@ def test_a_table_that_is_mostly_empty_is_for_the_processor(interpreter):
         engine_of("torch").for_many(problem.hide(np.random.default_rng(0).random((N, M)) < 0.6))
 
 
-def test_a_fit_with_a_certificate_is_that_of_the_processor_without_a_word(interpreter):
+def test_a_small_fit_with_a_certificate_is_that_of_the_processor_without_a_word(interpreter):
     problem = stated(reconstruction_max="item_range")
     start = Starts(problem).make("nndsvd", 2)
     for solver in (Solver(), Solver("admm")):

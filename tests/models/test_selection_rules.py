@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from icqf.data.settings import RULES
 from icqf.errors import InputError
 from icqf.models.selection_rules import (
+    SAME,
     Choice,
     Evidence,
     _pick,
@@ -154,6 +155,12 @@ def test_rules_on_a_table_made_by_hand(rule, within, chosen):
     assert choose(CURVE, rule, stability=STABILITY, within=within) == chosen
     shuffled = CURVE.sample(frac=1, random_state=0, ignore_index=True)
     assert choose(shuffled, rule, stability=STABILITY, within=within) == chosen
+
+
+@pytest.mark.parametrize(("apart", "k"), [(0.5 * SAME, 2), (2 * SAME, 6)])
+def test_errors_that_fits_cannot_tell_apart_are_the_same(apart, k):
+    table = CURVE.assign(error=np.where(CURVE["n_components"] == 6, 1.0, 1.0 + apart))
+    assert choose(table, "min")[0] == k
 
 
 @pytest.mark.parametrize("rule", ["stable", "replicable"])

@@ -1,4 +1,4 @@
-"""Iterations of a batch on a CUDA device by three fused kernels, without asking the host in between."""
+"""Iterations of a batch on a CUDA device by fused kernels, without asking the host in between."""
 
 from __future__ import annotations
 
@@ -17,6 +17,16 @@ _ROWS, _WARPS = 64, 4  # participants per tile of a program, and its warps; tune
 _ITEMS, _ITEMS_OF_PRODUCTS = 32, 64  # items per tile; tuned on an H200
 _CHECK_EVERY = 4  # iterations, after which converged problems are dropped
 _CHUNKS = 16  # most parts of the participants of one problem
+
+
+def swept(x: Tensor, gradient: Tensor, gram: Tensor, top: float | None, *, sweeps: int) -> Tensor:
+    """Coordinate sweeps over the columns of x (k, n), each with its own Gram matrix (k, k, n), in place."""
+    k, n = x.shape
+    highest = torch.inf if top is None else top
+    kernels.sweeps_kernel[(-(-n // _ROWS),)](
+        x, gradient.contiguous(), gram, highest, n, k, sweeps, *gram.stride(), KP=room(k), BN=_ROWS
+    )
+    return x
 
 
 class KernelCourse:

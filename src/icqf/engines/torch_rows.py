@@ -9,7 +9,7 @@ processor.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
@@ -58,7 +58,7 @@ from icqf.core.start import (
     Sizes,
     Totals,
 )
-from icqf.core.sweeps import cd_sweeps, cd_sweeps_each
+from icqf.core.sweeps import cd_sweeps_each
 from icqf.engines.torch_batch import Array, Tensor, memory
 
 T = TypeVar("T")
@@ -95,7 +95,10 @@ class DeviceRows:
         self.left: list[Tensor] = []
         self._everybody = replace(blocks[0], X=np.empty((problem.n, 0)))
         self.W = self.previous = self.exact = torch.empty(0, device=device)
-        self._nobody()
+        self.at_bound = torch.zeros(problem.n, dtype=torch.bool, device=device)
+        self.values: Tensor | None = None  # multipliers (n, m), and those without their extrapolation
+        self.plain: Tensor | None = None
+        self._ridge, self._linear = problem.penalty.quadratic(np.zeros((1, 1)), scale=1.0)
 
     def apply(self, step: Pass) -> Any:
         """Make a pass over all participants and return its result."""
@@ -111,7 +114,7 @@ class DeviceRows:
     def factors(self, loadings: Array) -> Factors:
         """These loadings with the current scores and multipliers of all participants."""
         at_bound = None
-        if self.values is not None:
+        if self.values is not None and self.plain is not None:
             rows = np.flatnonzero(self.at_bound.cpu().numpy())
             values, plain = (each[rows].cpu().numpy() for each in (self.values, self.plain))
             at_bound = Multipliers(rows, values, plain)
@@ -137,19 +140,15 @@ class DeviceRows:
 
     def _step(self, step: Step) -> Sums:
         k, terms, Q = step.loadings.k, step.terms, self._like(step.loadings.Q)
-        own, top = Q[:k], terms.bounds.score
-        y = (self.W + step.momentum * (self.W - self.previous)).clamp(min=0, max=top)
+        own = Q[:k]
+        y = (self.W + step.momentum * (self.W - self.previous)).clamp(min=0, max=terms.bounds.score)
         if self.values is not None:
             y = torch.where(self.at_bound, self.W, y)
         before = torch.cat([y, self.C])
         R = before.mT @ Q
         D = self._masked(self.X - R)
         misfit = 0.5 * (self.exact_weights @ (D * D).sum(dim=1, dtype=torch.float64))
-        ridge, linear = terms.penalty.quadratic(y, scale=1.0)
-        gram = own @ own.mT
-        target = gram @ y + own @ D.mT - linear
-        ridges = gram + ridge * torch.eye(k, dtype=gram.dtype, device=self._device)
-        after = torch.cat([cd_sweeps(y.clone(), ridges, target, top, sweeps=SCORE_SWEEPS, xp=xp), self.C])
+        after = torch.cat([self._swept(y.clone(), -own @ D.mT, own @ own.mT, terms, SCORE_SWEEPS), self.C])
         excess, active = torch.zeros((), device=self._device), None
         if step.look:
             bound = self._like(terms.bounds.reconstruction)
@@ -158,7 +157,7 @@ class DeviceRows:
             self.at_bound = self.at_bound | above.any(dim=1)
             if self.values is None:
                 self.values = self.plain = torch.zeros_like(R)
-            after, D, active = self._at_bound(before, after, R, D, Q, bound, terms)
+            after, D, active = self._at_bound(before, after, R, D, Q, bound, self.values, terms)
         weighted = after * self.weights
         self.previous, self.W = self.W, after[:k]
         if terms.penalty.name == L2.name:
@@ -180,7 +179,15 @@ class DeviceRows:
         return _fetched(Sums, found)
 
     def _at_bound(
-        self, before: Tensor, after: Tensor, R: Tensor, D: Tensor, Q: Tensor, bound: Tensor, terms: Terms
+        self,
+        before: Tensor,
+        after: Tensor,
+        R: Tensor,
+        D: Tensor,
+        Q: Tensor,
+        bound: Tensor,
+        values: Tensor,
+        terms: Terms,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Scores (K, n), what they aim at minus the model, and curvature, where some are at the bound."""
         k, sigma, model = len(after) - len(self.C), terms.sigma, R
@@ -188,7 +195,7 @@ class DeviceRows:
         products, A = Q[first] * Q[second], before
 
         def aims(R: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            pull = (sigma * (R - bound) + self.values).clamp(min=0)
+            pull = (sigma * (R - bound) + values).clamp(min=0)
             return self._masked(self.X - R), pull, (pull > 0).to(R.dtype) * self.at_bound[:, None]
 
         observed = torch.ones_like(self.X) if self.O is None else self.O
@@ -207,14 +214,24 @@ class DeviceRows:
         return after, D, sigma * _product(weighted[first] * after[second], active.mT)
 
     def _swept(self, x: Tensor, gradient: Tensor, gram: Tensor, terms: Terms, sweeps: int) -> Tensor:
-        """Sweeps with one Gram matrix for each participant, in place."""
-        ridge, linear = terms.penalty.quadratic(x, scale=1.0)
-        gram = gram + ridge * torch.eye(len(x), dtype=x.dtype, device=self._device)[..., None]
-        gradient = gradient + ridge * x + linear
-        return cd_sweeps_each(x, gradient, gram, terms.bounds.score, sweeps=sweeps, xp=xp)
+        """Sweeps over scores (k, n), in place, with one Gram matrix for all or each.
+
+        `gradient` is that without the penalty.
+        """
+        k, n = x.shape
+        gram = gram[..., None] if gram.ndim == 2 else gram
+        if self._ridge:
+            gram = gram + self._ridge * torch.eye(k, dtype=x.dtype, device=self._device)[..., None]
+            gradient = gradient + self._ridge * x
+        gram, gradient, top = gram.expand(k, k, n), gradient + self._linear, terms.bounds.score
+        if x.is_cuda and x.dtype == torch.float32:
+            from icqf.engines.torch_kernels import swept  # where there is a GPU
+
+            return swept(x, gradient, gram, top, sweeps=sweeps)
+        return cd_sweeps_each(x, gradient, gram, top, sweeps=sweeps, xp=xp)
 
     def _move_multipliers(self, step: MoveMultipliers) -> None:
-        if self.values is None:
+        if self.values is None or self.plain is None:
             return
         R = torch.cat([self.W, self.C]).mT @ self._like(step.Q)
         excess = R - self._like(step.terms.bounds.reconstruction)
@@ -232,22 +249,19 @@ class DeviceRows:
         Q = self._like(step.Q)
         target = Q[:k] @ self._masked(self.X - self.C.mT @ Q[k:]).mT
         W = torch.zeros_like(target)
-        if self.O is None:
-            ridge, linear = terms.penalty.quadratic(W, scale=1.0)
-            gram = Q[:k] @ Q[:k].mT + ridge * torch.eye(k, dtype=W.dtype, device=self._device)
-        else:
+        gram = Q[:k] @ Q[:k].mT
+        if self.O is not None:
             first, second, where = _pairs(k, self._device)
             gram = ((Q[first] * Q[second]) @ self.O.mT)[where]
 
         def sweep(x: Tensor, sweeps: int) -> Tensor:
-            if self.O is None:
-                return cd_sweeps(x, gram, target - linear, terms.bounds.score, sweeps=sweeps, xp=xp)
-            return self._swept(x, (gram * x).sum(dim=1) - target, gram, terms, sweeps)
+            pull = gram @ x if gram.ndim == 2 else (gram * x).sum(dim=1)
+            return self._swept(x.clone(), pull - target, gram, terms, sweeps)
 
         close = max(step.tol / 10, 4 * torch.finfo(W.dtype).eps)
         for _ in range(_ROUNDS):
-            before = sweep(W.clone(), _SWEEPS - 1)
-            W = sweep(before.clone(), 1)
+            before = sweep(W, _SWEEPS - 1)
+            W = sweep(before, 1)
             if float((W - before).abs().amax()) <= close:
                 break
         if terms.bounds.reconstruction is None:
@@ -286,9 +300,8 @@ class DeviceRows:
         R = A.mT @ Q
         D = O * (X - R)
         weighted, own = A * weights, Q[:k]
-        ridge, linear = penalty.quadratic(w, scale=1.0)
-        h = (Q[:k] ** 2) @ O.mT + ridge
-        p = h * w - ridge * w + own @ D.mT - linear
+        h = (Q[:k] ** 2) @ O.mT + self._ridge
+        p = (h - self._ridge) * w + own @ D.mT - self._linear
         flat = h <= _FLAT
         best = p.clamp(min=0) / torch.where(flat, 1.0, h)
         best = torch.where(flat, torch.where(p > 0, torch.inf, 0.0), best).clamp(min=0, max=bounds.score)
@@ -385,9 +398,8 @@ class DeviceRows:
 
     def _nobody(self) -> None:
         """Nobody is at the upper bound."""
-        self.at_bound = torch.zeros(len(self.X), dtype=torch.bool, device=self._device)
-        self.values: Tensor | None = None
-        self.plain: Tensor | None = None
+        self.at_bound = torch.zeros_like(self.at_bound)
+        self.values = self.plain = None
 
     def _hold(self, known: Multipliers, among: Any) -> None:
         """Mark who is at the upper bound, with the multipliers; `among` whom they are numbered."""
@@ -428,7 +440,7 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
     return a.double() @ b.double().mT
 
 
-def _fetched(kind: Callable[..., T], found: dict[str, Tensor | None]) -> T:
+def _fetched(kind: Callable[..., T], found: Mapping[str, Tensor | None]) -> T:
     """A result with these fields, copied from the device all at once."""
     there = {name: each.double() for name, each in found.items() if each is not None}
     numbers, at = torch.cat([each.reshape(-1) for each in there.values()]).cpu().numpy(), 0

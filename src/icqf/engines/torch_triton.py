@@ -1,9 +1,9 @@
-"""Three kernels for a GPU: the participants' two passes without a table of residuals, and the loadings' step.
+"""Kernels for a GPU: the participants' two passes without a table of residuals, the loadings' step, sweeps.
 
-They do what `icqf.core.fast` does without a bound on reconstructed answers, for many problems at a time;
-acceleration and stopping are compiled from `icqf.core.acceleration`. A problem that has settled costs nothing
-more, and the host is idle during iterations. Triton comes with PyTorch's CUDA builds; this module is imported
-only if Triton is installed.
+The first three do what `icqf.core.fast` does without a bound on reconstructed answers, for many problems at
+a time; acceleration and stopping are compiled from `icqf.core.acceleration`. A problem that has settled costs
+nothing more, and the host is idle during iterations. Triton comes with PyTorch's CUDA builds; this module is
+imported only if Triton is installed.
 """
 
 from __future__ import annotations
@@ -293,3 +293,39 @@ def loadings_kernel(
     tl.store(n_iter + b, count)
     tl.store(converged + b, settled)
     tl.store(done + b, settled | (count >= max_iter))
+
+
+@triton.jit
+def sweeps_kernel(
+    x,
+    gradient,
+    gram,
+    top,
+    n,
+    k,
+    sweeps,
+    by_row,
+    by_column,
+    by_participant,
+    KP: tl.constexpr,
+    BN: tl.constexpr,
+):
+    """Coordinate sweeps over some columns of x (k, n), each with its own Gram matrix, in place.
+
+    `gram` (k, k, n) has these strides, which are 0 along what is shared.
+    """
+    i, kk = tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, KP)
+    tile, there = kk[:, None] * n + i[None, :], (kk < k)[:, None] & (i < n)[None, :]
+    now, slope = tl.load(x + tile, mask=there, other=0.0), tl.load(gradient + tile, mask=there, other=0.0)
+    for _ in range(0, sweeps):
+        for r in range(0, k):
+            here = kk[:, None] == r
+            at = gram + r * by_row + kk[:, None] * by_column + i[None, :] * by_participant
+            row = tl.load(at, mask=there, other=0.0)
+            bend = tl.maximum(tl.sum(tl.where(here, row, 0.0), axis=0), _TINY)
+            old = tl.sum(tl.where(here, now, 0.0), axis=0)
+            best = tl.maximum(old - tl.sum(tl.where(here, slope, 0.0), axis=0) / bend, 0.0)
+            best = tl.minimum(best, top)
+            slope += row * (best - old)[None, :]
+            now = tl.where(here, best[None, :], now)
+    tl.store(x + tile, now, mask=there)

@@ -99,9 +99,10 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         the running, and repeats the division for the others, up to ten times, until the number of factors no
         longer depends on it. A number fits every candidate in every fold of so many divisions.
     rule : {"min", "one_se", "stable", "replicable"}
-        "min" is the lowest error; "one_se" the fewest factors within one standard error of it; "stable",
-        among those within one standard error (or within the share `within`), the number whose factors agree
-        best between halves of the sample; "replicable", of the numbers up to the one with the lowest error,
+        "min" is the lowest error (the fewest factors, if errors differ by less than 1 part in 10 000);
+        "one_se" the fewest factors within one standard error of it; "stable", among those within one standard
+        error (or within the share `within`), the number whose factors agree best between halves of the
+        sample; "replicable", of the numbers up to the one with the lowest error,
         the one with most factors that an independent study is expected to find again, where each factor
         costs 0.3 (see `icqf.replication_probability`).
     within : float, optional
