@@ -106,7 +106,8 @@ class FastIteration:
 
     def factors(self) -> Factors:
         """The current scores (k, n) and loadings (K, m), with the multipliers of active bounds."""
-        self.rows.apply(InTurn(self._waiting))
+        if self._waiting:
+            self.rows.apply(InTurn(self._waiting))
         self._waiting = ()
         return self.rows.factors(self.Q)
 

@@ -19,7 +19,9 @@ from icqf.core.block_step import Multipliers
 from icqf.core.observations import Array, Block, Observations
 from icqf.core.result import Factors
 
-_TOGETHER = 8  # blocks whose results are added first, independently of the number of threads
+_TOGETHER = (
+    4  # blocks that one thread takes at a time, and whose results are added first; more leave one idle
+)
 
 
 @dataclass(frozen=True)
