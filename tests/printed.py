@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 from click.testing import CliRunner
 
+from described_files import bids, openpsychometrics, reproschema
 from dictionaries import abcd, loris, nda, redcap_xml
 from icqf.cli.program import cli
 from icqf.datasets import demo_paths
@@ -98,7 +99,7 @@ def write_stand_ins(folder):
             part[["child_id", *own["name"]]].to_csv(folder / place / f"{SCALES[scale]}.csv", index=False)
     write_decisions(folder / "decisions.toml", ['n_factors = "3"'])
     _write_redcap(folder, few, codebook)
-    for write in (redcap_xml, nda, abcd, loris):
+    for write in (redcap_xml, nda, abcd, loris, reproschema, openpsychometrics, bids):
         write(folder)
     _write_big_five(folder)
     _write_spss(folder / "answers.sav", few)

@@ -7,21 +7,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from described_files import (
+    CODEBOOK,
+    CONTEXT,
+    MOOD,
+    SCALE,
+    WORDS,
+    answers,
+    bids,
+    field,
+    openpsychometrics,
+    reproschema,
+)
 from icqf import ICQF
 from icqf.errors import InputError
 from icqf.io import StudyFiles, read_questionnaire
 from icqf.workflow import check_study
-
-CONTEXT = "https://raw.githubusercontent.com/ReproNim/reproschema/1.0.0/contexts/reproschema"
-WORDS = ("Never", "Some days", "Most days", "Daily")
-MOOD = [f"mood_{i}" for i in range(1, 7)]
-
-
-def answers(names, low, high, n=80):
-    rng = np.random.default_rng(0)
-    factors = rng.random((n, 2))
-    cells = [low + (high - low) * (0.8 * factors[:, j % 2] + 0.2 * rng.random(n)) for j in range(len(names))]
-    return pd.DataFrame(np.rint(np.transpose(cells)).astype(int), columns=names)
 
 
 def fits(questionnaire):
@@ -33,53 +34,15 @@ def fits(questionnaire):
 # --- ReproSchema --------------------------------------------------------------------------------------------
 
 
-def field(name, **more):
-    content = {"@context": CONTEXT, "@type": "reproschema:Field", "@id": name}
-    question = {"question": {"es": f"Pregunta {name}", "en": f"<b>Question</b> {name}"}}
-    return (
-        content | question | {"ui": {"inputType": "radio"}, "responseOptions": "../valueConstraints"} | more
-    )
-
-
 @pytest.fixture
 def mood(tmp_path):
-    """A protocol with one activity, and the answers to it."""
-    folder = tmp_path / "activities" / "mood"
-    (folder / "items").mkdir(parents=True)
-    (tmp_path / "protocols" / "study").mkdir(parents=True)
-    members = [{"isAbout": f"items/{name}", "variableName": name, "isVis": True} for name in MOOD]
-    members += [{"isAbout": "items/mood_total", "variableName": "mood_total", "isVis": False}]
-    members += [{"isAbout": "items/comment", "variableName": "comment", "isVis": True}]
-    order = [f"items/{name}" for name in (*MOOD, "comment")]
-    activity = {"@context": CONTEXT, "@type": "reproschema:Activity", "@id": "mood_schema", "version": "0.2"}
-    activity |= {"prefLabel": {"en": "Mood scale"}, "citation": "Nobody (2020)"}
-    activity["compute"] = [{"variableName": "mood_total", "jsExpression": "mood_1 + mood_2"}]
-    activity["ui"] = {"addProperties": members, "order": order, "shuffle": False}
-    choices = [{"name": {"en": text}, "value": value} for value, text in enumerate(WORDS)]
-    choices += [{"schema:name": "Prefer not to say", "schema:value": 9}]
-    options = {"@type": "reproschema:ResponseOption", "schema:minValue": 0, "choices": choices}
-    place = "../../activities/mood/mood_schema"
-    protocol = {"@context": CONTEXT, "@type": "reproschema:Protocol", "@id": "study_schema"}
-    protocol["ui"] = {"addProperties": [{"isAbout": place}], "order": [place, "https://x.org/other_schema"]}
-    files = {
-        "activities/mood/mood_schema": activity,
-        "activities/mood/valueConstraints": options | {"multipleChoice": False},
-        "activities/mood/items/mood_total": field("mood_total", responseOptions={"minValue": 0}),
-        "activities/mood/items/comment": field("comment", ui={"inputType": "text"}, responseOptions={}),
-        "protocols/study/study_schema": protocol,
-    } | {f"activities/mood/items/{name}": field(name) for name in MOOD}
-    for name, content in files.items():
-        (tmp_path / name).write_text(json.dumps(content))
-    frame = answers(MOOD, 0, 3).assign(mood_total=0, comment="", age=30)
-    frame.insert(0, "record_id", [f"P{i}" for i in range(len(frame))])
-    frame.loc[3, "mood_2"] = 9
-    frame.to_csv(tmp_path / "data.csv", index=False)
+    reproschema(tmp_path)
     return tmp_path
 
 
 @pytest.mark.parametrize("place", ["activities/mood/mood_schema", "protocols/study/study_schema", ""])
 def test_reproschema(mood, place):
-    study = read_questionnaire(mood / "data.csv", codebook=mood / place)
+    study = read_questionnaire(mood / "mood.csv", codebook=mood / place)
     assert [item.name for item in study.items] == MOOD
     first = study.items[0]
     assert (first.wording, first.min, first.max, first.missing_codes) == ("Question mood_1", 0, 3, (9,))
@@ -89,7 +52,7 @@ def test_reproschema(mood, place):
     assert (study.about.instrument, study.about.instrument_version) == ("Mood scale", "0.2")
     told = "1 file that" in " ".join(study.notes) and "'https://x.org/other_schema'" in " ".join(study.notes)
     assert told is (place != "activities/mood/mood_schema")
-    findings = check_study(mood / "data.csv", codebook=mood / place)
+    findings = check_study(mood / "mood.csv", codebook=mood / place)
     assert not [each for each in findings if each.severity == "error"]
 
 
@@ -100,12 +63,12 @@ def test_an_item_that_was_not_shown_was_not_asked(mood):
     members[4]["isVis"] = "mood_1 === 0 || mood_2 > 2"
     members[5]["isVis"] = "choices.includes(1)"
     schema.write_text(json.dumps(activity))
-    data = pd.read_csv(mood / "data.csv")
+    data = pd.read_csv(mood / "mood.csv")
     shown = (data["mood_1"] == 0) | (data["mood_2"] > 2)
     data["mood_5"] = data["mood_5"].where(shown)
     data.loc[data.index[shown][0], "mood_5"] = np.nan  # shown, and left out
-    data.to_csv(mood / "data.csv", index=False)
-    study = read_questionnaire(mood / "data.csv", codebook=schema)
+    data.to_csv(mood / "mood.csv", index=False)
+    study = read_questionnaire(mood / "mood.csv", codebook=schema)
     assert (study.structural["mood_5"].to_numpy() > 0).tolist() == (~shown).tolist()
     assert not study.structural.drop(columns="mood_5").to_numpy().any()
     assert "The branching logic of 'mood_6' cannot be evaluated" in " ".join(study.notes)
@@ -114,7 +77,7 @@ def test_an_item_that_was_not_shown_was_not_asked(mood):
 def test_options_that_name_one_another_in_a_circle(mood):
     (mood / "activities/mood/valueConstraints").write_text('{"choices": "../mood/valueConstraints"}')
     schema = mood / "activities/mood/mood_schema"
-    study = read_questionnaire(mood / "data.csv", codebook=schema, missing_codes=[9])
+    study = read_questionnaire(mood / "mood.csv", codebook=schema, missing_codes=[9])
     assert [item.labels for item in study.items] == [()] * 6
 
 
@@ -123,7 +86,7 @@ def test_damaged_schemas(mood):
 
     def said():
         with pytest.raises(InputError) as error:
-            read_questionnaire(mood / "data.csv", codebook=schema)
+            read_questionnaire(mood / "mood.csv", codebook=schema)
         return str(error.value)
 
     whole = item.read_text()
@@ -148,7 +111,7 @@ def test_damaged_schemas(mood):
     activity["ui"]["order"] = [{"@id": "items/mood_1"}]
     item.write_text(json.dumps(field("other_1")))
     schema.write_text(json.dumps(activity))
-    assert "mood_schema: none of its fields ('other_1') is a column of data.csv" in said()
+    assert "mood_schema: none of its fields ('other_1') is a column of mood.csv" in said()
     schema.write_text(json.dumps({"@type": "reproschema:ResponseOption", "@context": CONTEXT}))
     assert "not an activity, a protocol or an item, but of the type 'ResponseOption'" in said()
     schema.write_text('{"ui": 1}')
@@ -157,34 +120,10 @@ def test_damaged_schemas(mood):
 
 # --- openpsychometrics.org ----------------------------------------------------------------------------------
 
-SCALE = [f"{letter}{j}" for letter in "XY" for j in range(1, 5)]
-LINES = "\n".join(f"{name}{'*' * (name == 'X4')}\tStatement {name}; it&#39;s so." for name in SCALE)
-CODEBOOK = f"""These answers were made up to try how such a file is read.
-
-All statements were rated on a five point scale where 1=Disagree, 3=Neutral, 5=Agree (0=missed). On one page.
-
-Note: the statement with a '*' is inverted when the scale is scored.
-
-{LINES}
-
-The variables ending in _E hold the time in milliseconds.
-
-race\tChosen from a menu. 1=First, 2=Second (other), 13=Other (0=missed)
-age\tentered as text
-gender\t1=Male, 2=Female, 3=Other (0=missed)
-
-country\tISO code; a café’s, for example.
-"""
-
 
 @pytest.fixture
 def personality(tmp_path):
-    frame = answers(SCALE, 1, 5)
-    frame.loc[2, "X1"] = 0
-    times = {f"{name}_E": np.arange(len(frame)) * 7 + 400 for name in SCALE}
-    more = {"race": 3, "age": np.arange(len(frame)) % 40 + 18, "gender": np.arange(len(frame)) % 4}
-    frame.assign(**more, country="DE", **times).to_csv(tmp_path / "data.csv", sep="\t", index=False)
-    (tmp_path / "codebook.txt").write_text(CODEBOOK, encoding="utf-8")
+    openpsychometrics(tmp_path)
     return tmp_path
 
 
@@ -251,23 +190,7 @@ def test_a_codebook_with_tabs_is_still_a_codebook(personality):
 
 @pytest.fixture
 def dataset(tmp_path):
-    (tmp_path / "phenotype").mkdir()
-    frame = answers([f"sleep_{j}" for j in range(1, 6)], 0, 4).astype(object)
-    frame.insert(0, "participant_id", [f"sub-{i:02}" for i in range(len(frame))])
-    levels = {str(value): {"Description": word} for value, word in enumerate((*WORDS, "Always"))}
-    described = {name: {"Description": f"Item {name}", "Levels": levels} for name in frame.columns[1:]}
-    frame.loc[1, "sleep_1"] = "n/a"
-    frame.to_csv(tmp_path / "phenotype" / "sleep.tsv", sep="\t", index=False)
-    tool = {"Description": "Sleep scale, short form.", "TermURL": "https://x.org/sleep"}
-    content = {"MeasurementToolMetadata": tool} | described
-    (tmp_path / "phenotype" / "sleep.json").write_text(json.dumps(content))
-    people = pd.DataFrame(
-        {"participant_id": frame["participant_id"], "age": np.arange(80) % 9 + 8, "sex": "F"}
-    )
-    people["sex"] = np.where(np.arange(80) % 2, "M", "n/a")
-    people.to_csv(tmp_path / "participants.tsv", sep="\t", index=False)
-    sex = {"Description": "Sex", "Levels": {"M": "male", "F": "female"}}
-    (tmp_path / "participants.json").write_text(json.dumps({"age": {"Units": "years"}, "sex": sex}))
+    bids(tmp_path)
     return tmp_path / "phenotype" / "sleep.tsv"
 
 
@@ -280,9 +203,9 @@ def test_bids_phenotype(dataset):
 
 
 def test_confounds_come_from_the_participants_of_the_dataset(dataset):
-    study = read_questionnaire(dataset, confounds=["age", "sex"])
-    assert study.confounds["age"].iloc[3] == 11 and study.confounds["sex"].isna().sum() == 40
-    assert "age, sex added from participants.tsv by participant id." in study.notes
+    study = read_questionnaire(dataset, confounds=["age", "hand"])
+    assert study.confounds["age"].iloc[3] == 11 and study.confounds["hand"].isna().sum() == 40
+    assert "age, hand added from participants.tsv by participant id." in study.notes
     with pytest.raises(InputError, match="there is no column 'weight' here"):
         read_questionnaire(dataset, confounds=["weight"])
 

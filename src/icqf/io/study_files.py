@@ -118,7 +118,7 @@ class StudyFiles(Settings):
     answers: Path = file(
         MISSING, "The table of answers.", argument=True, missing="No file of answers is named."
     )
-    codebook: Path | None = file(None, "Codebook of the items: CSV, Excel or TOML.")
+    codebook: Path | None = file(None, "Codebook of the items: CSV, Excel or TOML; or a dictionary.")
     dictionary: Path | None = file(
         None,
         "Description of the columns: REDCap, NDA, ABCD, LORIS, BIDS, ReproSchema, openpsychometrics.",
