@@ -328,6 +328,21 @@ def test_what_cannot_be_learned_is_said():
         learn_crosswalk(Questionnaire(rare, source.items), target)
 
 
+def test_two_sites_cannot_be_held_out_in_turn():
+    source, target = pair(n=100)
+    sites = pd.Series(["here", "there"] * 50, source.answers.index)
+    with pytest.raises(InputError, match="there are only 2; a crosswalk needs 10"):
+        learn_crosswalk(Questionnaire(source.answers, source.items, groups=sites), target)
+
+
+def test_one_item_and_constant_items_predict():
+    source, target = pair()
+    one = learn_crosswalk(source.select(["a1"]), target, names=("a", "b"))
+    assert [each["correlation"] for each in one.evidence[:2]] == pytest.approx([0.6, 0.6], abs=0.12)
+    still = Questionnaire(source.answers.assign(a1=2.0), source.items)
+    assert learn_crosswalk(still, target, names=("a", "b")).evidence[0]["correlation"] > 0.7
+
+
 def test_other_answers_and_levels_are_refused(made):
     source, _ = pair()
     with pytest.raises(InputError, match="lack items of 'bdi': 'a0'"):

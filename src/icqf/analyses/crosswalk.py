@@ -21,9 +21,9 @@ from scipy.special import ndtr
 from scipy.stats import f as f_distribution
 
 from icqf.data.confounds import ConfoundEncoder, category_key
-from icqf.data.disclosure import SMALLEST_CATEGORY, answer_counts, few_cells, refuse_few_answers
+from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
-from icqf.errors import InputError, counted, listed
+from icqf.errors import Advice, InputError, counted, listed
 from icqf.io.model_file import damage_refused, read_crosswalk, write_crosswalk
 
 Array = NDArray[Any]
@@ -120,15 +120,15 @@ def ridge(X: Array, y: Array, total: Array, *, items: bool = True) -> tuple[floa
         U, s, Vt = np.linalg.svd(R, full_matrices=False)
         keep = s > 1e-8 * float(np.linalg.norm(X))
         U, s, Vt = U[:, keep], s[keep], Vt[keep]
-        along, square = U.T @ rest, rest @ rest
+        along, square, scale = U.T @ rest, rest @ rest, (s**2).sum() / max(len(s), 1)
         errors = []
         for strength in _STRENGTHS:
-            shrink = np.zeros_like(s) if np.isinf(strength) else s**2 / (s**2 + strength * (s**2).mean())
+            shrink = np.zeros_like(s) if np.isinf(strength) else s**2 / (s**2 + strength * scale)
             left = square - ((2 * shrink - shrink**2) * along**2).sum()
             errors.append(left / max(1 - (2 + shrink.sum()) / n, 1e-3) ** 2)
         best = _STRENGTHS[int(np.argmin(np.round(np.array(errors) / square, 9)))]
         if not np.isinf(best):
-            weights = Vt.T @ (s / (s**2 + best * (s**2).mean()) * along)
+            weights = Vt.T @ (s / (s**2 + best * scale) * along)
     intercept, slope = beside[:, 0] - beside[:, 1:] @ weights
     return float(intercept), weights + slope * total
 
@@ -333,11 +333,14 @@ def learn_crosswalk(
     known = known[np.flatnonzero(~np.isnan(X[source.answers.index.get_indexer(known)]).all(axis=1))]
     _require_enough(source, target, names, len(known))
     X = X[source.answers.index.get_indexer(known)]
-    refuse_few_answers(
-        few_cells(answer_counts(~np.isnan(X), np.ones((len(X), 1)), None), limit=SMALLEST_CATEGORY),
-        [item.name for item in source.items],
-        limit=SMALLEST_CATEGORY,
-    )
+    answered = (~np.isnan(X)).sum(axis=0)
+    if answered.min() < SMALLEST_CATEGORY:
+        raise InputError(
+            f"Item {source.items[answered.argmin()].name!r} was answered by fewer than {SMALLEST_CATEGORY} of "
+            "those who answered both: the crosswalk would reveal their answers.",
+            code="few-answers",
+            remedy="Leave the item out.",
+        )
     Y = sums.loc[known].to_numpy()[:, None]
     columns, ranges = [f"{names[1]}_sum"], [ends]
     if scores is not None:
@@ -353,6 +356,13 @@ def learn_crosswalk(
                 remedy="Check that the right columns and missing codes were read.",
             )
     groups = None if source.groups is None else source.groups.loc[known].to_numpy()
+    if groups is not None and len({*groups}) < FOLDS:
+        raise InputError(
+            f"Families or sites are held out together, and there are only {len({*groups})}; a crosswalk needs "
+            f"{FOLDS}.",
+            code="few-groups",
+            remedy=Advice("Leave out {groups}.", typed="Leave out --groups; --by compares groups."),
+        )
     fitted = Rules.fit(X, Y, ranges, total=total, groups=groups)
     at = low + fitted.normal.completed(X)[0] @ total
     span = (low, low + float(total.sum()))
