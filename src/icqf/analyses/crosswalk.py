@@ -336,8 +336,8 @@ def learn_crosswalk(
     answered = (~np.isnan(X)).sum(axis=0)
     if answered.min() < SMALLEST_CATEGORY:
         raise InputError(
-            f"Item {source.items[answered.argmin()].name!r} was answered by fewer than {SMALLEST_CATEGORY} of "
-            "those who answered both: the crosswalk would reveal their answers.",
+            f"Item {source.items[answered.argmin()].name!r} was answered by fewer than {SMALLEST_CATEGORY} "
+            "of those who answered both: the crosswalk would reveal their answers.",
             code="few-answers",
             remedy="Leave the item out.",
         )
@@ -358,8 +358,8 @@ def learn_crosswalk(
     groups = None if source.groups is None else source.groups.loc[known].to_numpy()
     if groups is not None and len({*groups}) < FOLDS:
         raise InputError(
-            f"Families or sites are held out together, and there are only {len({*groups})}; a crosswalk needs "
-            f"{FOLDS}.",
+            f"Families or sites are held out together, and there are only {len({*groups})}; a crosswalk "
+            f"needs {FOLDS}.",
             code="few-groups",
             remedy=Advice("Leave out {groups}.", typed="Leave out --groups; --by compares groups."),
         )
