@@ -27,8 +27,13 @@ def test_from_check_to_scores(run, tmp_path, monkeypatch, kind):
     if kind is not loris:
         assert "147 answers (12.3 % of all) to 3 items were not asked for" in text
         assert "add --not-asked lowest" in text and "777 was read as missing in 4 answers" in text
-    done = run("fit", *words, *QUICK, "--out", "results")
+    done = run("fit", *words, *QUICK, *(["--report"] if kind is redcap else []), "--out", "results")
     assert done.exit_code == 0, done.stderr
+    if kind is redcap:
+        assert "13.2% of the answers were missing, 12.2% because they were not asked for" in done.stdout
+        report = (tmp_path / "results" / "report.md").read_text()
+        assert "91% of the participants answered every item that they were asked" in report
+        assert "12.2% of the questions were not asked; they do not count as missing" in report
     scored = run("score", "results/model.icqf", *words, "--out", "scores.csv")
     assert scored.exit_code == 0, scored.stderr
     assert len(pd.read_csv("scores.csv")) == 120

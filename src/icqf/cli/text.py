@@ -26,10 +26,13 @@ LEAST_LOADING = 0.05
 LEAST_META = 0.1
 
 
-def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFit | None = None) -> str:
+def model_text(
+    model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFit | None = None, not_asked: float = 0.0
+) -> str:
     """Return a summary of the model, and each factor with its strongest items.
 
-    If hidden answers are predicted no better than by the items' means, no factors are announced.
+    If hidden answers are predicted no better than by the items' means, no factors are announced. `not_asked`
+    is the share of answers that were not asked for.
     """
     from icqf.models.multistart import doubtful_factors
     from icqf.resampling.replication import LIKE_THIS
@@ -49,7 +52,7 @@ def model_text(model: ICQF, items: Iterable[Item], *, top: int, hidden: HiddenFi
         what = f"{k} {'was' if len(summary.factors) == 1 else 'were'} fitted to {n_items} of"
     head = [
         f"{what} {counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the "
-        "answers were missing.",
+        f"answers were missing{f', {not_asked:.1%} because they were not asked for' if not_asked else ''}.",
         f"The model (beta {model.beta:g}) explains {shown_share(summary.variance_explained)} of the variance "
         f"of the answers{parts}.",
     ]

@@ -37,9 +37,14 @@ def describe_answers(
     )
 
 
-def missing_bands(answers: pd.DataFrame) -> pd.DataFrame:
-    """Count the participants by their share of missing answers: columns ``label``, ``n`` and ``share``."""
-    shares = answers.isna().to_numpy().mean(axis=1)
+def missing_bands(answers: pd.DataFrame, asked: np.ndarray | None = None) -> pd.DataFrame:
+    """Count the participants by their share of missing answers: columns ``label``, ``n`` and ``share``.
+
+    Answers that were not asked for do not count.
+    """
+    answered = answers.notna().to_numpy()
+    asked = np.ones_like(answered) if asked is None else answered | asked
+    shares = (asked & ~answered).sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
     counts = pd.cut(pd.Series(shares), list(_ENDS), labels=list(_BANDS)).value_counts(sort=False)
     return pd.DataFrame(
         {"label": list(_BANDS), "n": counts.to_numpy(), "share": counts.to_numpy() / len(shares)}

@@ -80,7 +80,9 @@ def command(
         echo(choice_text(fit.search, fit.options.rule) + "\n")
     if fit.rules is not None:
         echo(rules_text(fit.rules) + "\n")
-    echo(model_text(fit.model, study.items, top=top, hidden=fit.hidden))
+    structural = study.questionnaire.structural
+    not_asked = 0.0 if structural is None else float(structural.to_numpy(dtype=bool).mean())
+    echo(model_text(fit.model, study.items, top=top, hidden=fit.hidden, not_asked=not_asked))
     echo(f"\nResults are in {out}{'/' if out.suffix == '' else ''}: {', '.join(names)}")
 
 

@@ -109,12 +109,13 @@ def sample_values(analysis: Analysis) -> Values:
     """The sample in numbers and sentences; shares of missing answers are among the fitted participants."""
     questionnaire, stated, groups = analysis.questionnaire, analysis.stated, analysis.groups
     limit, kept = analysis.model.smallest_category, stated.kept
-    bands = missing_bands(analysis.answers)
     n, m, everyone = stated.problem.n, analysis.answers.shape[1], questionnaire.n_participants
-    complete, structural, asked = float(bands["share"].iloc[0]), None, None
+    structural, asked = None, None
     if questionnaire.structural is not None:
         asked = ~questionnaire.structural[kept].to_numpy(dtype=bool)
         structural = float((~asked).mean())
+    bands = missing_bands(analysis.answers, asked)
+    complete = float(bands["share"].iloc[0])
     left_out, n_asked = count_left_out(analysis.answers.notna().to_numpy(), asked)
     share = left_out / n_asked
     confounds = _confounds(questionnaire.confounds, kept, stated.encoder.smallest_category)
@@ -124,9 +125,10 @@ def sample_values(analysis: Analysis) -> Values:
             f"{words.count_of(everyone - n, 'further participant')} gave no answers (or had a weight of 0) "
             f"and {'was' if everyone - n == 1 else 'were'} left out."
         )
+    every = "every item that they were asked" if structural else "every item"
     sentences.append(
         f"{words.percent(share, 1)} of the answers are missing, and {words.percent(complete)} of the "
-        "participants answered every item. Missing answers are left out of the fit; nothing is imputed."
+        f"participants answered {every}. Missing answers are left out of the fit; nothing is imputed."
         if share
         else "No answer is missing."
     )
