@@ -616,6 +616,10 @@ def _missing(options: StudyOptions, items: Sequence[Item]) -> list[Any]:
     ]
     if named:
         sentences.append(f"Values that mean no answer: {named}.")
+    if options.not_asked == "lowest":
+        sentences.append(
+            "Questions that an earlier answer rules out count as answered with the lowest answer."
+        )
     if options.confounds:
         mean = "replaced by the mean of the sample"
         refused = "not accepted: such participants must be completed or excluded, which is a deviation"
