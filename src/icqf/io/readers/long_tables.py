@@ -15,6 +15,7 @@ from icqf.errors import Advice, InputError, and_more, counted, listed
 from icqf.io.readers.table import Table, names_of_ids, require_column
 from icqf.io.readers.visit_columns import CHOOSE, MOST_VISITS, RATERS, first_of, last_of, plain_name
 from icqf.io.readers.visit_columns import NAMES as VISITS
+from icqf.screening.column_names import named_kind
 from icqf.screening.missing_codes import number
 
 NEVER = "no"
@@ -94,14 +95,17 @@ def _refuse_crossed(table: Table, identity: str | None) -> None:
     keys = [
         name
         for name in levels
-        if _FEWEST_LEVELS <= levels[name] <= n / _REPEATED and _like_names(frame[name])
+        if _FEWEST_LEVELS <= levels[name] <= n / _REPEATED
+        and named_kind(name) is None  # such as a year
+        and _like_names(frame[name])
     ]
     if identity in keys:
         pairs = [(identity, name) for name in keys if name != identity]
     else:
         pairs = list(combinations(keys, 2))  # participants usually come first
     for person, item in pairs:
-        by_chance = n**2 / 2 / levels[person] / levels[item]
+        cells = levels[person] * levels[item]
+        by_chance = n - cells * (1 - np.exp(-n / cells))
         again = int(frame[[person, item]].duplicated().sum())
         if by_chance < _FEWEST_AGAIN or again > _RARELY * by_chance:
             continue
