@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
-from icqf.plotting.style import default_settings
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _DOTS_PER_INCH = 144
 _NUMBER = r"[<>≤≥≈+−-]?\d[\d., \u202f]*%?"
@@ -224,8 +224,14 @@ class Picture:
     @cached_property
     def png(self) -> bytes:
         """The content of its PNG file, drawn once for all formats; the same bytes for the same figure."""
-        if not isinstance(self.figure, Figure):
-            return bytes(self.figure) if isinstance(self.figure, bytes) else b""
+        if isinstance(self.figure, bytes):
+            return self.figure
+        if self.figure is None or callable(self.figure):
+            return b""
+        from icqf.plotting.style import (
+            default_settings,  # with matplotlib, which a page of text does not need
+        )
+
         stream = io.BytesIO()
         with default_settings():
             self.figure.savefig(

@@ -12,7 +12,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from icqf.report.blocks import Bullets, Details, Grid, Group, Histogram, Picture, Row, Section
-from icqf.report.svg import heat_css
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -23,6 +22,8 @@ _KINDS = (Bullets, Details, Grid, Group, Histogram, Picture, Row, Section, Marku
 
 def render(page: Document) -> str:
     """The page as HTML; whatever is not Markup is escaped."""
+    from icqf.report.svg import heat_css  # with matplotlib, which the app's own pages do not need
+
     templates = environment()
     for kind in _KINDS:
         templates.tests[kind.__name__.lower()] = _is(kind)
