@@ -97,6 +97,7 @@ def write_stand_ins(folder):
         part[["child_id", "age", "sex"]].to_csv(folder / place / "participants.csv", index=False)
         for scale, own in codebook.groupby("subscale"):
             part[["child_id", *own["name"]]].to_csv(folder / place / f"{SCALES[scale]}.csv", index=False)
+    (folder / "study.toml").write_text('sample = "100 children of the demo"\nlicence = "CC-BY-4.0"\n')
     write_decisions(folder / "decisions.toml", ['n_factors = "3"'])
     _write_redcap(folder, few, codebook)
     for write in (redcap_xml, nda, abcd, loris, reproschema, openpsychometrics, bids):
