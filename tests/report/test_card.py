@@ -96,6 +96,15 @@ def test_shares_of_a_few_and_ranges_of_single_participants_are_not_shown():
     )
 
 
+@pytest.mark.parametrize(
+    ("n", "items", "cautioned"), [(19, 12, True), (20, 12, False), (60, 3, True), (60, 4, False)]
+)
+def test_models_that_reveal_answers_are_cautioned_about(n, items, cautioned):
+    answers = study(n).with_confounds(None).select([f"q{i:02d}" for i in range(1, items + 1)])
+    cautions = model_card(ICQF(1, n_init=1).fit(answers)).cautions
+    assert any("Do not share it." in each for each in cautions) == cautioned
+
+
 EVIL = "a|b <script>alert(1)</script>\n# x \u202egnirts [y](javascript:z) `c`"
 
 

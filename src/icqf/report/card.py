@@ -244,6 +244,11 @@ def _cautions(model: ICQF, name: str) -> list[str]:
             f"Fitted with smallest_category = {model.smallest_category}: the file can reveal answers of "
             f"fewer than {SMALLEST_CATEGORY} participants. Do not share it."
         )
+    if model.n_participants_ < SMALLEST_CATEGORY:
+        cautions.append(
+            f"A model of fewer than {SMALLEST_CATEGORY} participants can reveal their answers. Do not share "
+            "it."
+        )
     if len(model.item_range_) < _FEWEST_ITEMS:
         cautions.append(
             f"A model of {len(model.item_range_)} items nearly reveals the answers. Do not share it."
