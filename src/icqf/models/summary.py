@@ -79,8 +79,8 @@ class FitRecord:
         )
 
     def with_hidden(self, hidden: HiddenFit | None) -> FitRecord:
-        """The record with how well hidden answers were predicted, rounded."""
-        if hidden is None:
+        """The record with how well hidden answers were predicted, rounded; where they vary in every fold."""
+        if hidden is None or not (hidden.sst.sum(axis=1) > 0).all():
             return self
         return replace(self, hidden=(round(float(hidden.overall), 2), round(float(hidden.std_error), 3)))
 

@@ -254,7 +254,7 @@ def _cautions(model: ICQF, name: str) -> list[str]:
             f"A model of {len(model.item_range_)} items nearly reveals the answers. Do not share it."
         )
     why, hidden = no_factor_replicates(model.replication_), model.record_.hidden
-    if not why and hidden is not None and hidden[0] <= 0:
+    if not why and hidden is not None and hidden[0] <= hidden[1]:
         why = "hidden answers are predicted no better than by the items' means"
     if why:
         cautions.append(f"{NOT_REPLICABLE}: {why}. Do not interpret the factors.")
