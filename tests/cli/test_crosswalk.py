@@ -99,6 +99,7 @@ def test_factors_of_a_model_are_predicted_as_well(run, place, tmp_path):
 
 def test_the_page_says_what_the_table_is_for_and_names_nobody(place):
     page = (place / "cw" / "crosswalk.md").read_text(encoding="utf-8")
+    assert "reverse the 1 reverse-keyed item of mood" in page and "between 0 and 18" in page
     for words in ("regression to the mean", "Do not count cases", "By group", "held out", "same rank"):
         assert words in page, words
     for file in (place / "cw").iterdir():

@@ -39,7 +39,7 @@ WINDOW = 100  # fewest participants whose errors make an interval
 PROBABILITIES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)  # of the errors that are kept
 FOLDS = 10
 _ENOUGH = 0.8  # share of the target's items that make a sum
-_MOST_ROWS = 70  # of a table
+_MOST_ROWS = 90  # of a table
 _STRENGTHS = np.append(10.0 ** np.arange(-3, 3.01, 0.5), np.inf)  # candidate penalties, per mean square
 _STEPS, _SETTLED = 20, 1e-4  # most steps of the iteration for missing answers, and the change that ends it
 _DIGITS, _NORMAL_DIGITS, _ERROR_DIGITS, _LINK_DIGITS = 8, 5, 3, 2  # decimals that are kept
@@ -371,7 +371,7 @@ def learn_crosswalk(
     few, ordered = int(np.clip(len(at) // 50, 3, SMALLEST_CATEGORY)), np.sort(at)
     return Crosswalk(
         *names,
-        items=source.items,
+        items=tuple(replace(i, min=float(i.min or 0), max=float(i.max or 0)) for i in source.items),
         scores=tuple(columns),
         rules=fitted,
         by_sum=_by_sum((at - low) / total.sum(), Y, ranges, groups),
@@ -666,14 +666,8 @@ class Crosswalk:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the crosswalk as plain values."""
-        plain = _plain(self)
-        return {
-            **plain,
-            "items": [
-                _plain(replace(item, min=float(item.min or 0), max=float(item.max or 0)))
-                for item in self.items
-            ],
-        }
+        stored: dict[str, Any] = _plain(self)
+        return stored
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Crosswalk:

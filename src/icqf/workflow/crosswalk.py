@@ -15,7 +15,7 @@ import pandas as pd
 from icqf.analyses.crosswalk import DIFFERENT, LEVEL, LINKABLE, WEAK, Crosswalk, learn_crosswalk
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import options_in
-from icqf.errors import Advice, InputError, did_you_mean, is_note, listed, shown_p
+from icqf.errors import Advice, InputError, counted, did_you_mean, is_note, listed, shown_p
 from icqf.io.readers.questionnaires import NOT_IN_CODEBOOK
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
@@ -220,7 +220,7 @@ def crosswalk_page(made: Crosswalk, command: str = "") -> Document:
             f"Sum of {other} from the sum of {one}",
             [
                 f"About {made.n_participants} participants answered both. Sums that few of them reached are "
-                "left out.",
+                f"left out.{_counted_reversed(made)}",
                 grid,
             ],
         ),
@@ -228,6 +228,18 @@ def crosswalk_page(made: Crosswalk, command: str = "") -> Document:
         Section("Participants who were held out", _evidence(made)),
     ]
     return Document(f"{other} from {one}", lead[:2], sections, footer=made_by(command), cautions=lead[2:])
+
+
+def _counted_reversed(made: Crosswalk) -> str:
+    """How to add up the answers by hand, where that is not plain."""
+    n = sum(item.reverse for item in made.items)
+    if not n:
+        return ""
+    low, high = made.item_range_.sum()
+    return (
+        f" Before adding up, reverse the {counted(n, 'reverse-keyed item')} of {made.source} (lowest plus "
+        f"highest answer, minus the answer); the sum is then between {low:g} and {high:g}."
+    )
 
 
 def _legend(made: Crosswalk) -> Bullets:
