@@ -54,6 +54,7 @@ NEITHER = {
     "reproduce",
     "pool",
     "person",
+    "preregister",
 }  # tested below, or elsewhere
 
 

@@ -254,6 +254,25 @@ def test_without_decisions_or_codebook(run, files, tmp_path):
     assert result.exit_code == 2 and "No codebook is given" in result.stderr
 
 
+def test_what_is_read_and_what_others_wrote_is_kept(run, files, results, tmp_path):
+    decisions = write_decisions(tmp_path / "decisions.toml")
+    words = ("preregister", "--codebook", files / "items.csv", "--decisions", decisions, "--force")
+    (tmp_path / "folder.md").mkdir()
+    places = {
+        decisions: "this is an input file, which would be lost",
+        results / "config.toml": "belongs to the results in 'results'",
+        tmp_path / "folder.toml": "this is a folder",
+        tmp_path / "nowhere" / "plan.toml": "nowhere",
+    }
+    for out, said in places.items():
+        before = out.read_bytes() if out.is_file() else None
+        refused = run(*words, "--out", out)
+        assert refused.exit_code == 2 and said in refused.stderr, refused.stderr
+        assert before == (out.read_bytes() if out.is_file() else None)
+    refused = run("preregister", "--template", results / "config.toml", "--force")
+    assert refused.exit_code == 2 and "belongs to the results" in refused.stderr
+
+
 def test_a_dictionary_is_made_a_codebook_first(run, tmp_path):
     head = '"Variable / Field Name","Form Name","Field Type","Field Label","Choices"'
     (tmp_path / "d.csv").write_text(f'{head}\nq1,f,radio,Sad,"0, never | 1, often"\n')
