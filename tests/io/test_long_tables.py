@@ -127,6 +127,17 @@ def test_item_response_warehouse(save):
     assert read.confounds["cov_age"].iloc[0] == 21
 
 
+def test_item_texts_of_the_warehouse_are_a_codebook(save):
+    texts = pd.DataFrame([(item, word, code) for item in ITEMS for code, word in enumerate("abcd")])
+    texts = texts.set_axis(["item", "option_text", "resp"], axis=1).assign(instrument="Scale", table="t")
+    texts["item_text"] = "About " + texts["item"]
+    read = read_questionnaire(save(irw()), codebook=save(texts, "texts.csv"))
+    assert [(item.name, item.wording, item.min, item.max) for item in read.items] == [
+        (name, f"About {name}", 0, 3) for name in ITEMS
+    ]
+    assert read.items[0].labels == tuple(enumerate("abcd")) and read.about.instrument == "Scale"
+
+
 def test_raters_and_repeated_answers_are_told_apart(save):
     both = pd.concat([irw().assign(rater="parent"), irw(low=1).assign(rater="teacher")])
     path = save(both)

@@ -52,6 +52,7 @@ SPELLINGS = {
     "labels": ("levels", "value_labels", "answers"),
     "remark": ("remarks", "comment", "comments", "note", "notes"),
 }
+ITEM_TEXTS = ("item", "item_text", "option_text", "resp")  # of the Item Response Warehouse
 FORWARD = ("", "normal", "forward", "+", "1", "+1", "1.0", "positive", "false", "no", "0", "0.0")
 REVERSE = ("reverse", "reversed", "r", "-", "-1", "-1.0", "negative", "true", "yes")
 IS_REVERSED = ("1", "1.0", "yes", "y", "true", "t", "x", "r", "reverse", "reversed")
@@ -284,6 +285,8 @@ def _table_entries(path: Path) -> Entries:
         headings = [str(name) for name in read_delimited(path, literal=True).frame.columns]
         table = read_delimited(path, text=headings, literal=True)  # all text, as 007 may be a name
     names = {heading_of(name): name for name in table.frame.columns}
+    if {*ITEM_TEXTS} <= {*names}:
+        return _item_texts(table, names)
     known = {
         key: next((names[word] for word in (key, *words) if word in names), None)
         for key, words in SPELLINGS.items()
@@ -301,6 +304,24 @@ def _table_entries(path: Path) -> Entries:
         }
         if any(entry.values()):
             entries.append((f"row {row}", entry))
+    return entries
+
+
+def _item_texts(table: Table, names: Mapping[str, str]) -> Entries:
+    """One entry for each item of a table with a row for each answer option."""
+    cells = table.frame.astype(object).where(table.frame.notna(), "")
+    entries: Entries = []
+    for name, options in cells.groupby(names["item"], sort=False):
+        first = options.iloc[0]
+        codes = pd.to_numeric(options[names["resp"]], errors="coerce")
+        texts = [str(text).strip() for text in options[names["option_text"]]]
+        labels = {
+            number(code): text for code, text in zip(codes, texts, strict=True) if code == code and text
+        }
+        ends = {"min": number(codes.min()), "max": number(codes.max())} if codes.nunique() > 1 else {}
+        more = {"instrument": str(first[names["instrument"]])} if "instrument" in names else {}
+        entry = {"name": str(name), "wording": str(first[names["item_text"]]), "labels": labels}
+        entries.append((f"row {table.rows[options.index[0]]}", {**entry, **ends, **more}))
     return entries
 
 
