@@ -134,11 +134,11 @@ def test_multipliers_follow_the_excess_and_let_go():
     W, Q = np.full((3, problem.n), 0.5), np.zeros((3 + problem.c, problem.m))
     Q[0, 0] = 210.0
     before = Multipliers(np.array([0, 5]), *np.zeros((2, 2, problem.m)))
-    after = updated_multipliers(block, W, before, Q, problem.terms)
+    after = updated_multipliers(block, W, before, Q, problem.terms, 0.9)
     np.testing.assert_array_equal(after.rows, [0, 5])
     assert after.plain[0, 0] == pytest.approx(problem.terms.sigma * 5)
     assert after.plain[:, 1:].max() == after.values[:, 1:].max() == 0
-    assert len(updated_multipliers(block, W, before, Q / 2, problem.terms).rows) == 0
+    assert len(updated_multipliers(block, W, before, Q / 2, problem.terms, 0.9).rows) == 0
 
 
 def test_multipliers_are_extrapolated_while_they_go_on():
@@ -150,7 +150,7 @@ def test_multipliers_are_extrapolated_while_they_go_on():
     sigma = problem.terms.sigma
     start, plain = np.zeros((2, 1, problem.m))
     start[0, :4], plain[0, :4] = 30 * sigma, (31 * sigma, 40 * sigma, 40 * sigma, 30 * sigma)
-    found = updated_multipliers(block, W, Multipliers(np.array([2]), start, plain), Q, problem.terms)
+    found = updated_multipliers(block, W, Multipliers(np.array([2]), start, plain), Q, problem.terms, 0.9)
     ended = np.array([35, 35, 25, 5]) * sigma
     np.testing.assert_allclose(found.plain[0, :4], ended)
     goes_on = np.array([True, False, True, True])

@@ -29,7 +29,6 @@ _NONE = np.zeros(0, dtype=np.intp)
 SCORE_SWEEPS = 1
 PRESSING_ROUNDS = 2
 PRESSING_SWEEPS = 1
-MOMENTUM_AT_BOUND = np.float32(0.9)  # of a multiplier that goes on in its direction
 
 
 class Adding:
@@ -309,12 +308,12 @@ def _at_bound(
 
 
 def updated_multipliers(
-    block: Block, W: Array, multipliers: Multipliers, Q: Array, terms: Terms
+    block: Block, W: Array, multipliers: Multipliers, Q: Array, terms: Terms, momentum: float
 ) -> Multipliers:
     """Λ ← max(0, Λ + σ(R − b)) at new loadings, extrapolated; participants off the bound are dropped.
 
-    A multiplier that goes on in the direction of its last move is extrapolated along it. Without that,
-    those of weak bounds take hundreds of iterations.
+    A multiplier that goes on in the direction of its last move is extrapolated along it, by its `momentum`.
+    Without that, those of weak bounds take hundreds of iterations.
     """
     rows = multipliers.rows
     if len(rows) == 0:
@@ -325,7 +324,7 @@ def updated_multipliers(
     plain = multipliers.values + np.asarray(terms.sigma, dtype=Q.dtype) * excess
     np.maximum(plain, 0, out=plain)
     move = plain - multipliers.plain
-    move *= MOMENTUM_AT_BOUND * (excess * move > 0) * (plain > 0)
+    move *= np.float32(momentum) * (excess * move > 0) * (plain > 0)
     values = np.maximum(plain + move, 0)
     keep = values.any(axis=1)
     if keep.all():

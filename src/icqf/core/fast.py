@@ -35,7 +35,12 @@ from icqf.core.rows import BlockState, InTurn, Pass, Rescale, Rows
 
 _next_momentum = of_numbers(next_momentum)
 ROUNDING = 1e-6  # of F: where iterations are steady, a rise by less does not end their momentum
-PRESS_BELOW = 0.03  # the bounds on reconstructed answers wait until the loadings move less than this
+PRESS_BELOW = 0.05  # the bounds on reconstructed answers wait until the loadings move less than this
+
+
+def momentum_at_bound(n: int) -> float:
+    """Momentum of multipliers after n iterations at the bound: less while scores and loadings move far."""
+    return min(MOMENTUM_CAP, 0.3 + n / 50)
 
 
 @dataclass(frozen=True)
@@ -67,11 +72,14 @@ class MoveMultipliers:
 
     Q: Array
     terms: Terms
+    momentum: float
 
     def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
         if held.multipliers is None or len(held.multipliers.rows) == 0:
             return held, None
-        multipliers = updated_multipliers(block, held.current, held.multipliers, self.Q, self.terms)
+        multipliers = updated_multipliers(
+            block, held.current, held.multipliers, self.Q, self.terms, self.momentum
+        )
         return replace(held, multipliers=multipliers), None
 
 
@@ -97,6 +105,7 @@ class FastIteration:
         self._terms = problem.terms
         self._waiting: tuple[Pass, ...] = ()  # what blocks do before their next step
         self._looks = looks  # at the bounds on reconstructed answers: from when first on, to the end
+        self._looked = 0  # iterations that did
         self._t = 1.0
         self._momentum = 0.0
         self._moved = math.inf
@@ -132,7 +141,8 @@ class FastIteration:
         if exact_moves:
             share_with_intercept(problem, self.Q, self.k)
         if self._looks:
-            self._waiting = (MoveMultipliers(self.Q.copy(), self._terms),)
+            self._waiting = (MoveMultipliers(self.Q.copy(), self._terms, momentum_at_bound(self._looked)),)
+            self._looked += 1
         if problem.bounds.score is None or exact_moves:
             self._balance(sums)
         self.trace.add(objective=objective, excess=sums.excess, step=step)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _CACHE_BYTES = 64 * 2**20  # tables up to this size are decoded to floats once, larger ones block by block
-_BLOCK_ROWS = 4096  # larger blocks leave the processor's cache, smaller ones make more calls of NumPy
+_BLOCK_ROWS = 4096  # or more; large ones leave the processor's cache, small ones make many calls of NumPy
 _VERY_MANY = 2**18  # participants from which on blocks are larger, so that threads wait less for each other
 
 
@@ -190,7 +190,7 @@ class Observations:
 
     @cached_property
     def _spans(self) -> tuple[slice, ...]:
-        edges = np.linspace(0, self.n, max(1, round(self.n / self._rows_at_once)) + 1).astype(int)
+        edges = np.linspace(0, self.n, max(1, self.n // self._rows_at_once) + 1).astype(int)
         return tuple(slice(int(start), int(stop)) for start, stop in pairwise(edges))
 
     @property
