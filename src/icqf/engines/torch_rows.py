@@ -19,7 +19,6 @@ import torch
 from array_api_compat import torch as xp
 
 from icqf.core.block_step import (
-    MOMENTUM_AT_BOUND,
     PRESSING_ROUNDS,
     PRESSING_SWEEPS,
     SCORE_SWEEPS,
@@ -237,7 +236,7 @@ class DeviceRows:
         excess = R - self._like(step.terms.bounds.reconstruction)
         plain = (self.values + step.terms.sigma * excess).clamp(min=0) * self.at_bound[:, None]
         move = plain - self.plain
-        move = move * (float(MOMENTUM_AT_BOUND) * ((excess * move > 0) & (plain > 0)))
+        move = move * (step.momentum * ((excess * move > 0) & (plain > 0)))
         self.values, self.plain = (plain + move).clamp(min=0), plain
         self.at_bound = self.values.any(dim=1)
 
