@@ -95,6 +95,26 @@ def test_dictionaries_as_programs_save_them(tmp_path, saved):
     assert found.items[0].wording == "Schön traurig" and found.structural["alc_1"].any()
 
 
+def test_metadata_from_the_api(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    frame = pd.read_csv(dictionary, dtype=str, keep_default_na=False)
+    named = (
+        "field_name form_name section_header field_type field_label "
+        "select_choices_or_calculations field_note text_validation_type_or_show_slider_number "
+        "text_validation_min text_validation_max identifier branching_logic required_field "
+        "custom_alignment question_number matrix_group_name matrix_ranking "
+    )
+    frame.set_axis((named + "field_annotation").split(), axis=1).to_csv(dictionary, index=False)
+    found = read_questionnaire(data, codebook=dictionary)
+    assert [item.name for item in found.items] == ITEMS and found.structural["alc_1"].any()
+
+
+def test_xml_named_csv_is_recognised(tmp_path):
+    project = redcap_xml(tmp_path)
+    with pytest.raises(InputError, match="this is an XML file, such as a project of REDCap"):
+        read_questionnaire(project.rename(tmp_path / "project.csv"))
+
+
 def test_a_field_described_in_two_ways_is_refused(tmp_path):
     data, dictionary = redcap(tmp_path)
     lines = dictionary.read_text().splitlines()

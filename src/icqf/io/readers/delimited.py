@@ -43,6 +43,7 @@ FOREIGN = {
     b"{\\rtf": "a formatted text, such as a letter (.rtf)",
     b"<!doctype html": "a web page",
     b"<html": "a web page",
+    b"<?xml": "an XML file, such as a project of REDCap (.xml)",
 }
 _NO_TABLE = "Save the table of answers by itself, one row per participant, as .csv or .xlsx."
 _OTHERWISE = dict.fromkeys(
