@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from joblib import effective_n_jobs
 from matplotlib.figure import Figure
 
 from icqf.data.questionnaire import Questionnaire
@@ -393,7 +394,9 @@ def fit_visits(
     visits = study.questionnaire
     model, search = visits_model(options, visits), None
     jobs = jobs_for(options, visits)
-    stages = Stages(callback, _expected_seconds(options, *visits.answers.shape))
+    shape, many = visits.answers.shape, effective_n_jobs(jobs)
+    constant = {*options.smoothness} <= {CONSTANT}  # which is usual, unless something else is set
+    stages = Stages(callback, _expected_seconds(options, *shape, many=many, constant=constant))
     stages.begin("Cross-validation" if options.searches else "Fitting")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -426,6 +429,8 @@ def fit_visits(
         model.codebook_ = replace(model.codebook_, about=visits.about)
         courses = model.courses()
         if options.bootstrap:
+            constant = model.smoothness == CONSTANT
+            stages.expect(_expected_seconds(options, *shape, many=many, constant=constant))
             stages.begin(RESAMPLING)
             courses = model.courses(visits, n_resamples=options.bootstrap, n_jobs=jobs)
     seconds = time.perf_counter() - clock
@@ -435,19 +440,21 @@ def fit_visits(
     )
 
 
-def _expected_seconds(options: LongitudinalOptions, n: int, m: int) -> dict[str, float]:
-    """Return the stages of an analysis of visits, and what each takes on one processor."""
-    fit = expected_seconds(replace(options, report=False, bootstrap=0), n, m)
+def _expected_seconds(
+    options: LongitudinalOptions, n: int, m: int, *, many: int, constant: bool
+) -> dict[str, float]:
+    """Return the stages of an analysis of visits, and what each takes; `constant` loadings cost little."""
+    fit = expected_seconds(replace(options, report=False, bootstrap=0), n, m, jobs=many)
     first = ("Cross-validation", "Fitting the choice", "Fitting")
     stages: dict[str, float] = {name: fit[name] for name in first if name in fit}
     one = n * m / 1e6 * 9
     if len(options.smoothness) != 1:
-        stages[BY_VISIT] = 0.5 + options.n_splits * len(options.smoothness or SMOOTHNESS) * one
+        stages[BY_VISIT] = 0.1 + 0.2 * one
     if options.permutations:
-        stages[TESTING] = 0.2 + options.permutations / 1000 * 10 * one
+        stages[TESTING] = options.permutations / 1000 * 6 * one * (0.25 if constant else 1)  # seldom needed
     if options.bootstrap:
-        stages[RESAMPLING] = 0.1 + options.bootstrap / 100 * 3 * one
-    return stages | {WRITING: 0.5 + 2 * options.report}
+        stages[RESAMPLING] = 0.2 + options.bootstrap / 100 * one * (0.2 if constant else 55) / min(many, 8)
+    return stages | {WRITING: 0.2 + 0.4 * options.report}
 
 
 def visits_model(options: LongitudinalOptions, visits: Questionnaire) -> LongitudinalICQF:
