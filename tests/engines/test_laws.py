@@ -10,8 +10,8 @@ from icqf import ICQF
 from icqf.core import observations
 from icqf.core.start import Starts
 from icqf.datasets import make_synthetic
-from icqf.engines import choice
-from icqf.engines.base import IterationProgress, Solver
+from icqf.engines import choice, local
+from icqf.engines.base import IterationProgress, NamedStart, Solver
 from solving import with_answers
 
 
@@ -29,6 +29,22 @@ ENGINES = {
 
 
 every_engine = pytest.mark.parametrize("engine_and_bound", ENGINES, indirect=True)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_the_number_of_threads_changes_no_digit(threads, monkeypatch):
+    monkeypatch.setattr(observations, "_BLOCK_ROWS", 8)  # eleven blocks, as 45 000 participants have
+    problem = stated(reconstruction_max="item_range")
+    found = []
+    for number in (1, threads):
+        monkeypatch.setattr(local, "_threads", lambda number=number: number)
+        (fit,) = choice.run(problem, NamedStart("nndsvd", 3, np.random.default_rng(0)), tol=1e-3)
+        found.append(fit)
+    one, several = found
+    np.testing.assert_array_equal(one.factors.scores, several.factors.scores)
+    np.testing.assert_array_equal(one.factors.loadings, several.factors.loadings)
+    assert one.objective == several.objective
+    assert one.certificate == several.certificate
 
 
 @pytest.fixture(params=["bound off", "bound on"])
