@@ -5,11 +5,12 @@ from functools import partial
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from icqf import ICQF
 from icqf.core import observations
 from icqf.core.start import Starts
-from icqf.datasets import make_synthetic
+from icqf.datasets import load_demo, make_synthetic
 from icqf.engines import choice, local
 from icqf.engines.base import IterationProgress, NamedStart, Solver
 from solving import with_answers
@@ -45,6 +46,14 @@ def test_the_number_of_threads_changes_no_digit(threads, monkeypatch):
     np.testing.assert_array_equal(one.factors.loadings, several.factors.loadings)
     assert one.objective == several.objective
     assert one.certificate == several.certificate
+
+
+def test_threads_of_the_linear_algebra_library_change_no_digit():
+    model, found = ICQF(3, random_state=0, n_init=1), []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="blas"):
+            found.append(model.fit(load_demo()).loadings_.to_numpy())
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.fixture(params=["bound off", "bound on"])

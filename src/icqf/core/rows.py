@@ -19,9 +19,7 @@ from icqf.core.block_step import Multipliers
 from icqf.core.observations import Array, Block, Observations
 from icqf.core.result import Factors
 
-_TOGETHER = (
-    4  # blocks that one thread takes at a time, and whose results are added first; more leave one idle
-)
+_TOGETHER = 2  # blocks that a thread takes at a time; their results are added first, whatever the threads
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from icqf.core.observations import Observations
 from icqf.core.problem import Problem
@@ -18,19 +19,21 @@ from icqf.engines.base import Engine
 class Local(Engine):
     """This machine, with as many threads as its BLAS library may use (`OMP_NUM_THREADS` and so on).
 
-    Every thread works on its own blocks with a single-threaded BLAS. Their number does not change the result.
+    Every thread works on its own blocks with a single-threaded BLAS, and small tables have one: threads of
+    BLAS wait for each other at every product. Their number does not change the result.
     """
 
     @contextmanager
     def participants(self, problem: Problem) -> Iterator[Rows]:
         """The participants of a problem, in this process."""
         rows = RowsHere(problem.observations)
-        threads = 1 if rows.n_groups == 1 else min(_threads(), rows.n_groups)
-        if threads == 1:
-            yield rows
-            return
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(threads) as pool:
-            yield ThreadedRows(problem.observations, pool)
+        threads = min(_threads(), rows.n_groups)
+        with _blas().limit(limits=1):
+            if threads == 1:
+                yield rows
+                return
+            with ThreadPoolExecutor(threads) as pool:
+                yield ThreadedRows(problem.observations, pool)
 
 
 class ThreadedRows(RowsHere):
@@ -46,7 +49,13 @@ class ThreadedRows(RowsHere):
 
 def _threads() -> int:
     """Threads that BLAS may use now; one inside a worker process."""
-    return max([pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"], default=1)
+    return max((each.num_threads for each in _blas().lib_controllers), default=1)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The linear algebra libraries of this process; to find them takes as long as many an iteration."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 LOCAL = Local()
