@@ -164,7 +164,7 @@ def _german(path: Path) -> None:
     frame = frame.rename(columns={"calm": "gelöst", "tired": "müde"})
     frame.insert(0, "Größe", np.round(1.5 + 0.01 * np.arange(len(frame)) % 0.4, 2))
     frame.insert(0, "ID", [f"V{i}" for i in range(len(frame))])
-    text = frame.to_csv(index=False, sep=";", decimal=",", lineterminator=";\r\n")
+    text = frame.to_csv(index=False, sep=";", decimal=",", lineterminator="\r\n").replace("\r\n", ";\r\n")
     path.write_bytes(text.encode("latin-1"))
 
 

@@ -28,7 +28,7 @@ class Local(Engine):
         """The participants of a problem, in this process."""
         rows = RowsHere(problem.observations)
         threads = min(_threads(), rows.n_groups)
-        with _blas().limit(limits=1):
+        with one_blas_thread():
             if threads == 1:
                 yield rows
                 return
@@ -45,6 +45,13 @@ class ThreadedRows(RowsHere):
 
     def apply(self, step: Pass) -> Any:
         return total(list(self._pool.map(lambda blocks: self._together(step, blocks), self._groups())))
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Products by one thread each, whose last digits do not depend on the number of threads."""
+    with _blas().limit(limits=1):
+        yield
 
 
 def _threads() -> int:

@@ -22,6 +22,7 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.validate import weights_of
+from icqf.engines.local import one_blas_thread
 from icqf.errors import Advice, InputError
 from icqf.models.factor_names import checked_names
 from icqf.models.statement import NewAnswers, state
@@ -161,7 +162,9 @@ class FittedModel(TransformerMixin, BaseEstimator):
             [self.components_[np.argsort(self.solving_order_)], self.confound_components_]
         )
         loadings = problem.scaled_loadings(loadings)
-        return solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))[self.solving_order_]
+        with one_blas_thread():
+            scores = solve_scores_inside(problem, loadings, tol=score_tolerance(self.tol))
+        return scores[self.solving_order_]
 
     def inverse_transform(self, X: Any, *, confounds: Any = None) -> Any:
         """Reconstructed answers (n, m) in the items' own units from scores X (n, k); a table for a table."""

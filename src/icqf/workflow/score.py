@@ -14,12 +14,12 @@ from typing import IO, Any, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
-from threadpoolctl import threadpool_limits
 
 from icqf.analyses.crosswalk import Crosswalk
 from icqf.analyses.norms import Norms
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
+from icqf.engines.local import one_blas_thread
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.questionnaires import StudyTable, read_answers, read_files
 from icqf.io.readers.table import join_notes
@@ -526,7 +526,7 @@ def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator
     with (
         warnings.catch_warnings(),
         # Otherwise every thread would start more threads for its small products.
-        threadpool_limits(1, user_api="blas"),
+        one_blas_thread(),
         ThreadPoolExecutor(threads) as pool,
     ):
         warnings.simplefilter("ignore", UserWarning)
