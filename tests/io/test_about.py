@@ -4,7 +4,7 @@ import pytest
 
 from icqf.errors import InputError, InputWarning
 from icqf.io import StudyFiles, read_about, read_questionnaire
-from icqf.io.about import about_of
+from icqf.io.about import codebook_and_about
 
 ITEMS = '[[item]]\nname = "q1"\nmin = 0\nmax = 3\n[[item]]\nname = "q2"\nmin = 0\nmax = 3\n'
 
@@ -20,7 +20,7 @@ def folder(tmp_path):
 
 def test_the_file_about_a_study_takes_precedence_over_its_codebook(folder):
     files = StudyFiles(folder / "answers.csv", codebook=folder / "items.toml", about=folder / "study.toml")
-    about = about_of(files)
+    about = codebook_and_about(files)[1]
     assert (about.instrument, about.language, about.licence) == ("SDQ", "de", "CC-BY-4.0")
     assert folder / "study.toml" in files.paths
     read = read_questionnaire(files.answers, codebook=files.codebook, about=files.about)
@@ -28,9 +28,9 @@ def test_the_file_about_a_study_takes_precedence_over_its_codebook(folder):
 
 
 def test_a_codebook_of_one_instrument_names_it(folder):
-    assert about_of(StudyFiles("a.csv", codebook=folder / "items.csv")).instrument == "SDQ"
+    assert codebook_and_about(StudyFiles("a.csv", codebook=folder / "items.csv"))[1].instrument == "SDQ"
     (folder / "items.csv").write_text("name,min,max,instrument\nq1,0,3,SDQ\nq2,0,3,\n")
-    assert not about_of(StudyFiles("a.csv", codebook=folder / "items.csv"))
+    assert not codebook_and_about(StudyFiles("a.csv", codebook=folder / "items.csv"))[1]
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from icqf.data.about import About
+from icqf.data.questionnaire import Item
 from icqf.errors import InputError, InputWarning
-from icqf.io.codebook import entries_of
+from icqf.io.codebook import items_and_instruments
 from icqf.io.readers.table import require_file
 from icqf.io.study_files import StudyFiles
 
@@ -39,22 +40,19 @@ def read_about(path: str | os.PathLike[str]) -> About:
     return about
 
 
-def about_codebook(path: Path) -> About:
-    """What a codebook states: the table [about] of a TOML file, or else its one instrument."""
-    stated = _toml(path).get("about") if path.suffix.lower() == ".toml" else None
-    about = About() if stated is None else read_about(path)
-    if not about.instrument:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InputWarning)  # read_codebook gives these
-            named = {str(entry.get("instrument", "")) for _, entry in entries_of(path)}
-        about = About.of({"instrument": named.pop()} if len(named) == 1 else {}).updated(about)
-    return about
+def codebook_and_about(files: StudyFiles) -> tuple[tuple[Item, ...] | None, About]:
+    """Return the entries of a study's codebook, and what it and the file that describes the study state.
 
-
-def about_of(files: StudyFiles) -> About:
-    """What a study's codebook states, and the file that describes the study, which takes precedence."""
-    about = About() if files.codebook is None else about_codebook(files.codebook)
-    return about if files.about is None else about.updated(read_about(files.about))
+    A codebook states the table [about] of a TOML file, and its instrument if all items have the same.
+    """
+    entries, about = None, About()
+    if files.codebook is not None:
+        entries, instruments = items_and_instruments(files.codebook)
+        named = {instruments.get(item.name, "") for item in entries}
+        about = About.of({"instrument": named.pop()} if len(named) == 1 else {})
+        if files.codebook.suffix.lower() == ".toml" and "about" in _toml(files.codebook):
+            about = about.updated(read_about(files.codebook))
+    return entries, about if files.about is None else about.updated(read_about(files.about))
 
 
 def _toml(path: Path) -> dict[str, Any]:

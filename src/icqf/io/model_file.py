@@ -113,13 +113,8 @@ def write_crosswalk(path: str | os.PathLike[str], content: Mapping[str, Any]) ->
 
 def read_crosswalk(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Read the plain values of a crosswalk; None for a model file of another kind."""
-    with damage_refused(path):
-        tensors = _read(Path(path))
-        if CROSSWALK not in tensors:
-            return None
-        content = _parsed(tensors, CROSSWALK)
-        _check_version(content, CROSSWALK_FORMAT, CROSSWALK_VERSION)
-        return content
+    stored = read_stored(path)
+    return stored if isinstance(stored, dict) else None
 
 
 def _tensors(model: StoredModel, folder: str = "") -> dict[str, np.ndarray]:
@@ -161,15 +156,28 @@ def _length_of_names(content: bytes | bytearray) -> int:
     return int.from_bytes(content[:8], "little")
 
 
-def read_any_model(path: str | os.PathLike[str]) -> StoredModel | StoredBattery:
-    """Read a model file of any kind; no code in it is run."""
+def read_stored(path: str | os.PathLike[str]) -> StoredModel | StoredBattery | dict[str, Any]:
+    """Read a model file of any kind, or the plain values of a crosswalk; no code in it is run."""
     with damage_refused(path):
         tensors = _read(Path(path))
         if NORMS in tensors:
             raise _OtherKind("this is a norms file, not a model file. Give the model.icqf that a fit wrote.")
         if CROSSWALK in tensors:
-            raise _OtherKind("this is a crosswalk, not the model of a questionnaire. Use icqf score with it.")
+            content = _parsed(tensors, CROSSWALK)
+            _check_version(content, CROSSWALK_FORMAT, CROSSWALK_VERSION)
+            return content
         return _battery(tensors) if BATTERY in tensors else _model(tensors)
+
+
+def read_any_model(path: str | os.PathLike[str]) -> StoredModel | StoredBattery:
+    """Read the model of a questionnaire or of a battery."""
+    stored = read_stored(path)
+    if isinstance(stored, dict):
+        raise InputError(
+            f"{os.fspath(path)}: this is a crosswalk, not the model of a questionnaire. Use icqf score with "
+            "it."
+        )
+    return stored
 
 
 def read_model(path: str | os.PathLike[str]) -> StoredModel:

@@ -18,10 +18,9 @@ from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.settings import parameter_error
 from icqf.errors import InputError, did_you_mean, has_note, is_note, listed
-from icqf.io.about import about_of
-from icqf.io.codebook import read_codebook
+from icqf.io.about import codebook_and_about
 from icqf.io.formats import TEXT
-from icqf.io.model_file import StoredModel, damage_refused, read_any_model, read_crosswalk
+from icqf.io.model_file import StoredBattery, StoredModel, damage_refused, read_any_model, read_stored
 from icqf.io.readers.confound_columns import as_the_model_knows
 from icqf.io.readers.files import with_id
 from icqf.io.readers.platforms import may_be_export
@@ -66,20 +65,26 @@ def model_file(place: str | os.PathLike[str]) -> Path:
 def load_model(path: str | os.PathLike[str]) -> ICQF | LongitudinalICQF | MetaICQF:
     """Read a model of any kind: its file, or the results folder that it is in."""
     path = model_file(path)
-    stored = read_any_model(path)
+    return _rebuilt(path, read_any_model(path))
+
+
+def load_model_or_crosswalk(path: str | os.PathLike[str]) -> ICQF | LongitudinalICQF | MetaICQF | Crosswalk:
+    """Read a model of any kind, or a crosswalk."""
+    path = model_file(path)
+    stored = read_stored(path)
+    if not isinstance(stored, dict):
+        return _rebuilt(path, stored)
+    with damage_refused(path):
+        return Crosswalk.from_dict(stored)
+
+
+def _rebuilt(path: Path, stored: StoredModel | StoredBattery) -> ICQF | LongitudinalICQF | MetaICQF:
     with damage_refused(path):
         if not isinstance(stored, StoredModel):
             return MetaICQF.rebuilt(*stored)
         if LONGITUDINAL in stored.header:
             return rebuilt_visits(LongitudinalICQF, stored)
         return rebuild(ICQF, stored)
-
-
-def crosswalk_in(path: str | os.PathLike[str]) -> Crosswalk | None:
-    """The crosswalk in a file or results folder; None for a model of another kind."""
-    content = read_crosswalk(model_file(path))
-    with damage_refused(path):
-        return None if content is None else Crosswalk.from_dict(content)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +119,7 @@ def read_for_model(
         return ModelledAnswers(fitted, battery, notes, None, (model,))
     if isinstance(fitted, LongitudinalICQF):
         ICQF.load(model)  # raises an error that names the kind of model
-    reader = ModelReader(fitted, files, entries_of(files), tuple(extra))
+    reader = ModelReader(fitted, files, *given_with(files), tuple(extra))
     questionnaire, beside = reader.apart(reader.whole())
     notes = reader.notes(questionnaire.notes)
     return ModelledAnswers(fitted, questionnaire, notes, beside, (model, *files.paths))
@@ -131,9 +136,10 @@ def files_for_model(
     return files
 
 
-def entries_of(files: StudyFiles) -> tuple[Item, ...]:
-    """Return the entries of the codebook, if there is one."""
-    return () if files.codebook is None else read_codebook(files.codebook)
+def given_with(files: StudyFiles) -> tuple[tuple[Item, ...], About]:
+    """Return the entries of the codebook, if there is one, and what is stated about the study."""
+    entries, about = codebook_and_about(files)
+    return entries or (), about
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +152,8 @@ class ModelReader:
 
     model: Any  # ICQF, LongitudinalICQF or Crosswalk
     files: StudyFiles
-    given: tuple[Item, ...] = ()
+    given: tuple[Item, ...]
+    stated: About
     extra: tuple[str, ...] = ()
 
     @cached_property
@@ -160,11 +167,6 @@ class ModelReader:
     def categories(self) -> dict[str, tuple[Any, ...] | None]:
         """The model's confounds with their categories; None for a continuous one."""
         return {column.name: column.categories for column in self.model.confound_encoder_.columns}
-
-    @cached_property
-    def stated(self) -> About:
-        """What the given codebook states about its instrument."""
-        return about_of(self.files)
 
     @property
     def texts(self) -> list[str]:
@@ -410,7 +412,7 @@ def in_batches(reader: ModelReader, *, batch_rows: int) -> ModelledBatches | Tab
 def battery_answers(model: MetaICQF, files: StudyFiles) -> tuple[Battery, tuple[str, ...]]:
     """Read the answers to any instruments of a battery's model, and the notes on them."""
     notes: list[str] = []
-    given, table = entries_of(files), None
+    (given, about), table = given_with(files), None
     if files.answers.is_dir():
         own_files = _in_folder(model, files, notes)
     else:
@@ -418,7 +420,7 @@ def battery_answers(model: MetaICQF, files: StudyFiles) -> tuple[Battery, tuple[
         own_files = dict.fromkeys(_in_table(model, table), replace(files, visit=()))
     instruments: dict[str, Questionnaire] = {}
     for name, own in own_files.items():
-        read = ModelReader(model.instruments_[name], own, given).whole(table)
+        read = ModelReader(model.instruments_[name], own, given, about).whole(table)
         if len(own_files) > 1 and table is None:
             require_ids(name, read)
         instruments[name] = read

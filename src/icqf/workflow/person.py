@@ -25,7 +25,7 @@ from icqf.models.icqf import ICQF
 from icqf.report.document import FORMATS, Document
 from icqf.report.one_person import person_page
 from icqf.report.words import joined
-from icqf.workflow.new_answers import ModelReader, entries_of, files_for_model, load_model, model_file
+from icqf.workflow.new_answers import ModelReader, files_for_model, given_with, load_model, model_file
 from icqf.workflow.options import PersonOptions
 from icqf.workflow.results_folder import refuse_file, safe_name, tool_of, tool_provenance, write_folder
 
@@ -144,7 +144,7 @@ def read_people(options: PersonOptions) -> People:
         )
     norms = None if options.norms is None else Norms.load(options.norms).for_model(model)
     files = files_for_model(options.files, {})
-    reader = ModelReader(model, files, entries_of(files), () if norms is None else norms.by)
+    reader = ModelReader(model, files, *given_with(files), () if norms is None else norms.by)
     visits, notes = _visits(reader, options.visit_column, options.informant)
     paths = (place, *files.paths, *(() if options.norms is None else (options.norms,)))
     return People(model, visits, norms, options.informant, reader.notes(join_notes(notes)), paths)

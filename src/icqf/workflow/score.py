@@ -36,11 +36,10 @@ from icqf.workflow.new_answers import (
     ModelledBatches,
     ModelReader,
     battery_answers,
-    crosswalk_in,
-    entries_of,
     files_for_model,
+    given_with,
     in_batches,
-    load_model,
+    load_model_or_crosswalk,
     require_model_columns,
 )
 from icqf.workflow.options import ScoreColumns
@@ -218,13 +217,12 @@ def _score(
     columns: ScoreColumns,
     norms: str | os.PathLike[str] | None,
 ) -> ScoresWritten:
-    known_crosswalk = crosswalk_in(model)
-    fitted = load_model(model) if known_crosswalk is None else known_crosswalk
+    fitted = load_model_or_crosswalk(model)
     if norms is not None and not isinstance(fitted, ICQF):
         raise parameter_error("norms", " is for the model of one questionnaire; leave it out.")
     if isinstance(fitted, ICQF):
         known = None if norms is None else Norms.load(norms).for_model(fitted)
-        reader = ModelReader(fitted, files, entries_of(files), () if known is None else known.by)
+        reader = ModelReader(fitted, files, *given_with(files), () if known is None else known.by)
         if columns.visit_column is None:
             return _score_in_parts(reader, opened, begin, columns, known)
         scored = _score_course(reader, begin, columns, known)
@@ -562,7 +560,7 @@ def _score_battery(model: MetaICQF, files: StudyFiles, begin: Begin) -> Scored:
 
 def _score_crosswalk(made: Crosswalk, files: StudyFiles, begin: Begin, columns: ScoreColumns) -> Scored:
     """Predict scores of another questionnaire."""
-    reader = ModelReader(made, files, entries_of(files))
+    reader = ModelReader(made, files, *given_with(files))
     read = reader.whole()
     if begin is not None:
         begin()
@@ -590,7 +588,7 @@ def _score_visits(model: LongitudinalICQF, files: StudyFiles, begin: Begin) -> S
     if files.visit:
         raise parameter_error("visit", " does not apply to a model of repeated visits; leave it out.")
     participant, confounds = files.id or model.participant, list(model.confounds)
-    reader = ModelReader(model, files, entries_of(files))
+    reader = ModelReader(model, files, *given_with(files))
     own = replace(files, codebook=None, confounds=(model.age, *confounds))
     table = read_files(own, text=[participant]).table
     require_model_columns(table, [participant], "participant column")

@@ -17,8 +17,8 @@ from icqf.data.direction import REVERSED, with_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.data.settings import parameter_error
 from icqf.errors import Advice, InputError, InputWarning, Note, counted, did_you_mean, listed
-from icqf.io.about import about_of
-from icqf.io.codebook import merged, read_codebook
+from icqf.io.about import codebook_and_about
+from icqf.io.codebook import merged
 from icqf.io.readers.cells import (
     Fault,
     item_numbers,
@@ -142,8 +142,8 @@ def read_files(
         others = others if files.id is None else with_joined_id(others, files.id)
         table = joined_by_id(table, others, [*files.about_participants, *beside], id=files.id)
     if entries is None:
-        table = replace(table, about=table.about.updated(about_of(files)))
-        entries = None if files.codebook is None else read_codebook(files.codebook)
+        entries, about = codebook_and_about(files)
+        table = replace(table, about=table.about.updated(about))
     if files.subscales:
         files = replace(files, items=_with_subscales(files, table, entries), subscales=())
     return StudyTable(table, files, entries)
