@@ -12,14 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache
 from itertools import pairwise
 from multiprocessing import parent_process
-from threading import Lock
 from typing import Any, Self
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from icqf.core.block_step import Multipliers
 from icqf.core.observations import Array, Observations
@@ -27,7 +25,7 @@ from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.core.rows import BlockState, Pass, Rows, RowsHere, total
 from icqf.engines.base import Engine
-from icqf.engines.local import LOCAL
+from icqf.engines.local import LOCAL, one_blas_thread
 from icqf.errors import Advice, InputError
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of glibc's mallopt
@@ -211,39 +209,6 @@ def keep_memory() -> None:
     if mallopt is not None:
         for option, size in ((_MMAP_THRESHOLD, 2**25), (_TRIM_THRESHOLD, 2**26)):
             mallopt(option, size)
-
-
-class OneBlasThread:
-    """BLAS on one thread while any thread of the process works on a chunk.
-
-    The number of BLAS threads belongs to the whole process: the first to enter sets it, and the last to leave
-    restores it.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._limits = Lock(), 0, None
-
-    @cached_property
-    def _libraries(self) -> ThreadpoolController:
-        return ThreadpoolController()
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        """Enter, and leave."""
-        with self._lock:
-            if self._inside == 0:
-                self._limits = self._libraries.limit(limits=1, user_api="blas")
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0 and self._limits is not None:
-                    self._limits.restore_original_limits()
-
-
-one_blas_thread = OneBlasThread()
 
 
 try:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cached_property
+from threading import Lock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -47,22 +48,43 @@ class ThreadedRows(RowsHere):
         return total(list(self._pool.map(lambda blocks: self._together(step, blocks), self._groups())))
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Products by one thread each, whose last digits do not depend on the number of threads."""
-    with _blas().limit(limits=1):
-        yield
+class OneBlasThread:
+    """BLAS on one thread while any thread of the process is inside: faster, and the same digits everywhere.
+
+    The number of BLAS threads belongs to the whole process: the first to enter sets it, and the last to leave
+    restores it.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._limits = Lock(), 0, None
+
+    @cached_property
+    def libraries(self) -> ThreadpoolController:
+        """The linear algebra libraries of this process; to find them takes as long as many an iteration."""
+        return ThreadpoolController().select(user_api="blas")
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Enter, and leave."""
+        with self._lock:
+            if self._inside == 0:
+                self._limits = self.libraries.limit(limits=1)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0 and self._limits is not None:
+                    self._limits.restore_original_limits()
+
+
+one_blas_thread = OneBlasThread()
 
 
 def _threads() -> int:
     """Threads that BLAS may use now; one inside a worker process."""
-    return max((each.num_threads for each in _blas().lib_controllers), default=1)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The linear algebra libraries of this process; to find them takes as long as many an iteration."""
-    return ThreadpoolController().select(user_api="blas")
+    return max((each.num_threads for each in one_blas_thread.libraries.lib_controllers), default=1)
 
 
 LOCAL = Local()

@@ -37,7 +37,8 @@ from icqf.data.validate import (
     working_matrix,
 )
 from icqf.engines.choice import engine_of
-from icqf.engines.dask import MOST_CHUNKS, Dask, RemoteTable, keep_memory, one_blas_thread
+from icqf.engines.dask import MOST_CHUNKS, Dask, RemoteTable, keep_memory
+from icqf.engines.local import one_blas_thread
 from icqf.errors import InputError
 from icqf.models.statement import (
     Array,
