@@ -209,7 +209,7 @@ def test_a_place_that_is_not_there_and_a_table_without_instruments(run, study, t
     done = run(
         "batch", study / "A.csv", "--codebook", study / "A_codebook.csv", "--out", tmp_path / "results"
     )
-    assert done.exit_code == 2 and "Add a column 'instrument'" in done.stderr
+    assert done.exit_code == 2 and "Give a codebook with a column 'instrument'" in done.stderr
 
 
 def test_an_interrupted_batch_goes_on(run, study, tmp_path, monkeypatch):

@@ -252,6 +252,12 @@ def app(place):
     assert (place.folder / "icqf-runs").is_dir()
 
 
+def describe(place):
+    place.run("describe results --licence CC-BY-4.0 --sample pupils")
+    card = place.run("show results --markdown")
+    assert "CC-BY-4.0" in card and "pupils" in card and "must not be used for" in card
+
+
 def crosswalk(place):
     said = place.run("crosswalk study --from part1 --to part2")
     assert "held-out" in said or "held out" in said
@@ -268,6 +274,7 @@ CASES = {
 } | {
     each.__name__: each
     for each in (
+        describe,
         crosswalk,
         longitudinal,
         shortform,

@@ -82,6 +82,7 @@ def test_the_table_marks_fragile_factors():
     assert said.startswith("another study like this one would find none of the factors")
 
 
+@pytest.mark.filterwarnings("ignore:The answers leave the loadings open")  # noise may
 @pytest.mark.parametrize(("form", "n"), [("graded", 300), ("yes/no", 300), ("skewed", 300), ("skewed", 1000)])
 def test_independent_items_come_out_as_noise(form, n):
     rng = np.random.default_rng(7)
