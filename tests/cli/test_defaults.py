@@ -207,9 +207,9 @@ def preregister(place):
     place.run("preregister --codebook of-plan.csv --decisions decisions.toml")
     page = (place.folder / "preregistration.md").read_text(encoding="utf-8")
     assert f"{len(place.items)} items, as in the table." in page
-    planned = place.run("fit answers.csv --plan preregistration.toml --no-figures --out planned")
-    assert "No deviations from the preregistered plan" in planned
-    page = (place.folder / "planned" / "report.md").read_text(encoding="utf-8")
+    followed = place.run("fit answers.csv --plan preregistration.toml --no-figures --out followed")
+    assert "No deviations from the preregistered plan" in followed
+    page = (place.folder / "followed" / "report.md").read_text(encoding="utf-8")
     assert "No deviations from the preregistered plan." in page
 
 

@@ -3,8 +3,8 @@
 Every pass (`icqf.core.rows.Pass`) has a counterpart here that does the same to all participants at once, so
 that the code that controls a fit on the processor controls this one too. Only sums come back, in one copy per
 pass. Participants at the upper bound are marked, not listed: no shape depends on the answers, and nothing
-waits for the device. Once a fit is iterated, those few whose exact scores touch the bound are solved on the
-processor.
+waits for the device, so that a GPU records the hundred small operations of an iteration and repeats them in
+one go. Once a fit is iterated, those few whose exact scores touch the bound are solved on the processor.
 """
 
 from __future__ import annotations
@@ -93,11 +93,16 @@ class DeviceRows:
         self.weights = self.exact_weights.to(self.X.dtype)
         self.left: list[Tensor] = []
         self._everybody = replace(blocks[0], X=np.empty((problem.n, 0)))
-        self.W = self.previous = self.exact = torch.empty(0, device=device)
-        self.at_bound = torch.zeros(problem.n, dtype=torch.bool, device=device)
-        self.values: Tensor | None = None  # multipliers (n, m), and those without their extrapolation
-        self.plain: Tensor | None = None
+        self._terms, bound = problem.terms, problem.bounds.reconstruction
+        self._bound: Any = None if bound is None else self._like(bound)
         self._ridge, self._linear = problem.penalty.quadratic(np.zeros((1, 1)), scale=1.0)
+        # What iterations read and change stays where it is: they are recorded.
+        self.W, self.previous, self.exact = (torch.empty(0, device=device) for _ in range(3))
+        self.at_bound = torch.zeros(problem.n, dtype=torch.bool, device=device)
+        held = 0 if bound is None else problem.m
+        self.values = self.X.new_zeros((problem.n, held))  # multipliers, and those without extrapolation
+        self.plain = self.values.clone()
+        self._recorded: dict[str, Recorded] = {}
 
     def apply(self, step: Pass) -> Any:
         """Make a pass over all participants and return its result."""
@@ -105,16 +110,14 @@ class DeviceRows:
 
     def start_at(self, start: Factors) -> None:
         """Begin at these scores and multipliers."""
-        self.W = self.previous = self._on(start.scores).to(self.X.dtype)
-        self._nobody()
+        self._begin_at(self._on(start.scores))
         if start.multipliers is not None:
             self._hold(start.multipliers, slice(None))
 
     def factors(self, loadings: Array) -> Factors:
         """These loadings with the current scores and multipliers of all participants."""
-        at_bound = None
-        if self.values is not None and self.plain is not None:
-            rows = np.flatnonzero(self.at_bound.cpu().numpy())
+        at_bound, rows = None, np.flatnonzero(self.at_bound.cpu().numpy())
+        if len(rows):
             values, plain = (each[rows].cpu().numpy() for each in (self.values, self.plain))
             at_bound = Multipliers(rows, values, plain)
         return Factors(self.W.cpu().numpy(), loadings, at_bound)
@@ -134,36 +137,54 @@ class DeviceRows:
 
     def _rescale(self, step: Rescale) -> None:
         s = self._like(step.s)[:, None]
-        self.W = (self.W * s).clamp(min=0, max=step.top)
-        self.previous = self.previous * s
+        self.W.mul_(s).clamp_(min=0, max=step.top)
+        self.previous.mul_(s)
 
     def _step(self, step: Step) -> Sums:
-        k, terms, Q = step.loadings.k, step.terms, self._like(step.loadings.Q)
+        work = self._moved_at_bound if step.look else self._moved
+        found = self._repeat("look" if step.look else "step", work, step.momentum, step.loadings.Q)
+        return Sums(**found)
+
+    def _repeat(
+        self,
+        name: str,
+        work: Callable[[Tensor, Tensor], Mapping[str, Tensor | None]],
+        momentum: float,
+        Q: Array,
+    ) -> dict[str, Any]:
+        """Do some work with a momentum and loadings, as recorded if it was done before."""
+        if name not in self._recorded:
+            self._recorded[name] = Recorded(
+                lambda given: work(*(each.to(self.X.dtype) for each in (given[0], given[1:].reshape(Q.shape)))),
+                self._device,
+            )
+        return self._recorded[name](np.append(momentum, Q))
+
+    def _moved(self, momentum: Tensor, Q: Tensor, *, look: bool = False) -> dict[str, Tensor | None]:
+        """Move the scores; what the loadings need."""
+        k, terms = len(self.W), self._terms
         own = Q[:k]
-        y = (self.W + step.momentum * (self.W - self.previous)).clamp(min=0, max=terms.bounds.score)
-        if self.values is not None:
-            y = torch.where(self.at_bound, self.W, y)
+        y = (self.W + momentum * (self.W - self.previous)).clamp(min=0, max=terms.bounds.score)
+        y = torch.where(self.at_bound, self.W, y)
         before = torch.cat([y, self.C])
         R = before.mT @ Q
         D = self._masked(self.X - R)
         misfit = 0.5 * (self.exact_weights @ (D * D).sum(dim=1, dtype=torch.float64))
         after = torch.cat([self._swept(y.clone(), -own @ D.mT, own @ own.mT, terms, SCORE_SWEEPS), self.C])
         excess, active = torch.zeros((), device=self._device), None
-        if step.look:
-            bound = self._like(terms.bounds.reconstruction)
-            above = bound < R
-            excess = ((R - bound) / bound).amax().clamp(min=0)
-            self.at_bound = self.at_bound | above.any(dim=1)
-            if self.values is None:
-                self.values = self.plain = torch.zeros_like(R)
-            after, D, active = self._at_bound(before, after, R, D, Q, bound, self.values, terms)
+        if look and self._bound is not None:
+            above = self._bound < R
+            excess = ((R - self._bound) / self._bound).amax().clamp(min=0)
+            self.at_bound.logical_or_(above.any(dim=1))
+            after, D, active = self._at_bound(before, after, R, D, Q, self._bound)
         weighted = after * self.weights
-        self.previous, self.W = self.W, after[:k]
+        self.previous.copy_(self.W)
+        self.W.copy_(after[:k])
         if terms.penalty.name == L2.name:
             mass, norms = (weighted[:k] * self.W).sum(dim=1), 0.5 * (y * y).sum(dim=0)
         else:
             mass, norms = weighted[:k].sum(dim=1), y.sum(dim=0)
-        found = {
+        return {
             "S": _product(weighted, after),
             "P": _product(weighted, D.mT),
             "cross": _product(weighted, before),
@@ -175,7 +196,10 @@ class DeviceRows:
             "step": (self.W - y).abs().amax(dim=1),
             "excess": excess,
         }
-        return _fetched(Sums, found)
+
+    def _moved_at_bound(self, momentum: Tensor, Q: Tensor) -> dict[str, Tensor | None]:
+        """The same, looking at the bound on reconstructed answers."""
+        return self._moved(momentum, Q, look=True)
 
     def _at_bound(
         self,
@@ -185,16 +209,14 @@ class DeviceRows:
         D: Tensor,
         Q: Tensor,
         bound: Tensor,
-        values: Tensor,
-        terms: Terms,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Scores (K, n), what they aim at minus the model, and curvature, where some are at the bound."""
-        k, sigma, model = len(after) - len(self.C), terms.sigma, R
+        k, terms, sigma, model = len(after) - len(self.C), self._terms, self._terms.sigma, R
         first, second, where = _pairs(k, self._device)
         products, A = Q[first] * Q[second], before
 
         def aims(R: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            pull = (sigma * (R - bound) + values).clamp(min=0)
+            pull = (sigma * (R - bound) + self.values).clamp(min=0)
             return self._masked(self.X - R), pull, (pull > 0).to(R.dtype) * self.at_bound[:, None]
 
         observed = torch.ones_like(self.X) if self.O is None else self.O
@@ -230,15 +252,18 @@ class DeviceRows:
         return cd_sweeps_each(x, gradient, gram, top, sweeps=sweeps, xp=xp)
 
     def _move_multipliers(self, step: MoveMultipliers) -> None:
-        if self.values is None or self.plain is None:
-            return
-        R = torch.cat([self.W, self.C]).mT @ self._like(step.Q)
-        excess = R - self._like(step.terms.bounds.reconstruction)
-        plain = (self.values + step.terms.sigma * excess).clamp(min=0) * self.at_bound[:, None]
+        self._repeat("multipliers", self._moved_multipliers, step.momentum, step.Q)
+
+    def _moved_multipliers(self, momentum: Tensor, Q: Tensor) -> dict[str, Tensor | None]:
+        R = torch.cat([self.W, self.C]).mT @ Q
+        excess = R - self._bound
+        plain = (self.values + self._terms.sigma * excess).clamp(min=0) * self.at_bound[:, None]
         move = plain - self.plain
-        move = move * (step.momentum * ((excess * move > 0) & (plain > 0)))
-        self.values, self.plain = (plain + move).clamp(min=0), plain
-        self.at_bound = self.values.any(dim=1)
+        move = move * (momentum * ((excess * move > 0) & (plain > 0)))
+        self.values.copy_((plain + move).clamp(min=0))
+        self.plain.copy_(plain)
+        self.at_bound.copy_(self.values.any(dim=1))
+        return {}
 
     # --- exact scores and certificate ----------------------------------------------------------------
 
@@ -282,14 +307,14 @@ class DeviceRows:
 
     def _place_solved(self, step: PlaceSolved) -> None:
         W, near, here = self._solve(step)
-        self.W = W.to(self.X.dtype)
-        self._nobody()
-        if here is not None:
-            found = here.factors(step.Q)
-            self.W[:, near] = self._like(found.scores)
-            if found.multipliers is not None:
-                self._hold(found.multipliers, near)
-        self.previous = self.W
+        if here is None:
+            self._begin_at(W)
+            return
+        found = here.factors(step.Q)
+        W[:, near] = self._exactly(found.scores)
+        self._begin_at(W)
+        if found.multipliers is not None:
+            self._hold(found.multipliers, near)
 
     def _examine(self, step: Examine) -> Examined:
         terms, w, Q, weights = step.terms, self.exact, self._exactly(step.Q), self.exact_weights
@@ -386,8 +411,7 @@ class DeviceRows:
 
     def _place(self, step: Place) -> GramSums:
         W = self._raw(step.source).clamp(min=0) * self._exactly(step.scale)[:, None]
-        self.W = self.previous = W.clamp(min=0, max=step.top).to(self.X.dtype)
-        self._nobody()
+        self._begin_at(W.clamp(min=0, max=step.top))
         A = torch.cat([self.W, self.C])
         weighted = A * self.weights
         found = {"S": _product(weighted, A), "P": _product(weighted, self._filled(step.filling).mT)}
@@ -395,20 +419,23 @@ class DeviceRows:
 
     # --- small parts ---------------------------------------------------------------------------------
 
-    def _nobody(self) -> None:
-        """Nobody is at the upper bound."""
-        self.at_bound = torch.zeros_like(self.at_bound)
-        self.values = self.plain = None
+    def _begin_at(self, W: Tensor) -> None:
+        """Place the participants at these scores (k, n), nobody at the upper bound."""
+        if self.W.shape != W.shape:
+            self.W, self.previous = (torch.empty_like(W, dtype=self.X.dtype) for _ in range(2))
+            self._recorded.clear()
+        self.W.copy_(W)
+        self.previous.copy_(self.W)
+        for each in (self.at_bound, self.values, self.plain):
+            each.zero_()
 
     def _hold(self, known: Multipliers, among: Any) -> None:
         """Mark who is at the upper bound, with the multipliers; `among` whom they are numbered."""
         if not len(known.rows):
             return
         rows = torch.arange(len(self.X), device=self._device)[among][known.rows]
-        values, plain = torch.zeros_like(self.X), torch.zeros_like(self.X)
-        values[rows], plain[rows] = self._like(known.values), self._like(known.plain)
+        self.values[rows], self.plain[rows] = self._like(known.values), self._like(known.plain)
         self.at_bound[rows] = True
-        self.values, self.plain = values, plain
 
     def _masked(self, V: Tensor) -> Tensor:
         return V if self.O is None else V * self.O
@@ -441,13 +468,65 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 def _fetched(kind: Callable[..., T], found: Mapping[str, Tensor | None]) -> T:
     """A result with these fields, copied from the device all at once."""
-    there = {name: each.double() for name, each in found.items() if each is not None}
-    numbers, at = torch.cat([each.reshape(-1) for each in there.values()]).cpu().numpy(), 0
+    return kind(**_split(found, _together(found).cpu().numpy()))
+
+
+def _together(found: Mapping[str, Tensor | None]) -> Tensor:
+    """All numbers of some tensors, one after the other."""
+    there = [each.double().reshape(-1) for each in found.values() if each is not None]
+    return torch.cat(there) if there else torch.empty(0)
+
+
+def _split(found: Mapping[str, Tensor | None], numbers: Array) -> dict[str, Any]:
+    """These numbers in the shapes of the tensors; single ones as numbers."""
     values: dict[str, Any] = dict.fromkeys(found)
-    for name, each in there.items():
-        part, at = numbers[at : at + each.numel()].reshape(each.shape), at + each.numel()
-        values[name] = part if each.ndim else float(part)
-    return kind(**values)
+    at = 0
+    for name, each in found.items():
+        if each is not None:
+            part, at = numbers[at : at + each.numel()].reshape(each.shape), at + each.numel()
+            values[name] = part if each.ndim else float(part)
+    return values
+
+
+class Recorded:
+    """Work on a device, which a GPU records at the second time and repeats from then on.
+
+    `work` receives the given numbers on the device and returns tensors. Whatever else it reads or changes must
+    stay in its place, and it must not wait for the device.
+    """
+
+    def __init__(self, work: Callable[[Tensor], Mapping[str, Tensor | None]], device: torch.device) -> None:
+        self._work, self._device = work, device
+        self._given: Tensor | None = None
+        self._found: Mapping[str, Tensor | None] = {}
+        self._numbers = torch.empty(0)
+        self._graph: Any = None
+
+    def __call__(self, numbers: Array) -> dict[str, Any]:
+        """Do it with these numbers; what was found, copied from the device."""
+        given = torch.from_numpy(np.asarray(numbers, dtype=np.float64))
+        if self._given is None or self._device.type != "cuda":
+            self._given = given.to(self._device)
+            self._do(self._given)
+        else:
+            self._given.copy_(given)
+            if self._graph is None:
+                self._record(self._given)
+            self._graph.replay()
+        return _split(self._found, self._numbers.cpu().numpy()) if len(self._numbers) else {}
+
+    def _do(self, given: Tensor) -> None:
+        self._found = self._work(given)
+        self._numbers = _together(self._found)
+
+    def _record(self, given: Tensor) -> None:
+        self._graph, beside = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        beside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(beside):
+            self._graph.capture_begin(capture_error_mode="thread_local")
+            self._do(given)
+            self._graph.capture_end()
+        torch.cuda.current_stream().wait_stream(beside)
 
 
 _PASSES: dict[type, Callable[[DeviceRows, Any], Any]] = {
