@@ -155,6 +155,11 @@ class Observations:
         seen: Array = self.answers >= 0  # NaN compares as False
         return seen if self.hidden is None else seen & ~self.hidden
 
+    @cached_property
+    def mostly_missing(self) -> bool:
+        """Whether more than half of the answers are missing."""
+        return 2 * int(np.count_nonzero(self.observed)) < self.answers.size
+
     def laid_out(self, by_row: Array, column: Array) -> Array:
         """``by_row[i, column[j]]`` of every participant i and column j, laid out as the answers are."""
         return by_row[:, column]

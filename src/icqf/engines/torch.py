@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -50,15 +51,24 @@ class Torch(Local):
     """
 
     batches = True
+    _last: tuple[weakref.ref[Problem], DeviceRows] | None = None  # while that problem is there
 
     @contextmanager
     def participants(self, problem: Problem) -> Iterator[Rows]:
         """The participants of a problem: on the device, unless they are few or cannot be there."""
-        if fits_on_device(problem):
-            yield DeviceRows(problem, _device())
-        else:
+        if not fits_on_device(problem):
             with super().participants(problem) as rows:
                 yield rows
+            return
+        last, self._last = self._last, None
+        known = last is not None and last[0]() is problem
+        there = last[1] if known and last else DeviceRows(problem, _device())
+        yield there
+        self._last = weakref.ref(problem, self._forget), there
+
+    def _forget(self, gone: weakref.ref[Problem]) -> None:
+        if self._last is not None and self._last[0] is gone:
+            self._last = None
 
     def here(self) -> Engine:
         if device() is not None:

@@ -93,7 +93,7 @@ def obstacle(problem: Problem, k: int = 1) -> str | None:
         return f"more than {_MOST_ITEMS} items"
     if k + problem.c > _MOST_FACTORS:
         return f"more than {_MOST_FACTORS} factors and confound columns"
-    if 2 * int(np.count_nonzero(seen.observed)) < seen.answers.size:
+    if seen.mostly_missing:
         return "a table with more than half of its answers missing"
     return None
 

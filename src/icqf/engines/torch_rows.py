@@ -74,8 +74,8 @@ def fits_on_device(problem: Problem) -> bool:
     if type(seen) is not Observations or type(problem.penalty) not in (L1, L2):
         return False
     size = seen.answers.size
-    mostly_there = 2 * int(np.count_nonzero(seen.observed)) >= size
-    return size >= WORTH and mostly_there and np.dtype(problem.dtype).itemsize * size * _TABLES <= memory()
+    small = np.dtype(problem.dtype).itemsize * size * _TABLES <= memory()
+    return size >= WORTH and small and not seen.mostly_missing
 
 
 class DeviceRows:
@@ -83,7 +83,8 @@ class DeviceRows:
 
     def __init__(self, problem: Problem, device: torch.device) -> None:
         blocks = list(problem.blocks())
-        self._problem, self._device = problem, device
+        self._observations, self._device = problem.observations, device
+        self._design = self._exactly(problem.design)
         self.X = self._on(np.concatenate([block.X for block in blocks]))
         complete = all(block.O is None for block in blocks)
         self.O = None if complete else self._on(np.concatenate([block.observed() for block in blocks]))
@@ -154,10 +155,12 @@ class DeviceRows:
     ) -> dict[str, Any]:
         """Do some work with a momentum and loadings, as recorded if it was done before."""
         if name not in self._recorded:
-            self._recorded[name] = Recorded(
-                lambda given: work(*(each.to(self.X.dtype) for each in (given[0], given[1:].reshape(Q.shape)))),
-                self._device,
-            )
+
+            def own(given: Tensor) -> Mapping[str, Tensor | None]:
+                given = given.to(self.X.dtype)
+                return work(given[0], given[1:].reshape(Q.shape))
+
+            self._recorded[name] = Recorded(own, self._device)
         return self._recorded[name](np.append(momentum, Q))
 
     def _moved(self, momentum: Tensor, Q: Tensor, *, look: bool = False) -> dict[str, Tensor | None]:
@@ -295,7 +298,7 @@ class DeviceRows:
         near = np.flatnonzero((bound < R).any(dim=1).cpu().numpy())
         if not len(near):
             return W.double(), near, None
-        here = RowsHere(self._problem.observations.take(near))
+        here = RowsHere(self._observations.take(near))
         here.apply(step)
         return W.double(), near, here
 
@@ -320,7 +323,7 @@ class DeviceRows:
         terms, w, Q, weights = step.terms, self.exact, self._exactly(step.Q), self.exact_weights
         bounds, penalty, k = terms.bounds, terms.penalty, len(w)
         X, O = self.X.double(), torch.ones_like(self.X).double() if self.O is None else self.O.double()
-        A = torch.cat([w, self._exactly(self._problem.design)])
+        A = torch.cat([w, self._design])
         R = A.mT @ Q
         D = O * (X - R)
         weighted, own = A * weights, Q[:k]
@@ -358,14 +361,14 @@ class DeviceRows:
         return _fetched(Examined, found)
 
     def _loading_room(self, step: LoadingRoom) -> Room:
-        A = torch.cat([self.exact, self._exactly(self._problem.design)])
+        A = torch.cat([self.exact, self._design])
         items, place = np.unique(step.items, return_inverse=True)
         slack = self._exactly(step.bound[items])[:, None] - self._exactly(step.Q[:, items]).mT @ A
         share = A[step.factors] / slack.clamp(min=1e-300)[place]
         return Room((1 / share.amax(dim=1)).cpu().numpy())
 
     def _highest_confound_part(self, step: HighestConfoundPart) -> Peaks:
-        parts = self._exactly(self._problem.design).mT @ self._exactly(step.Q)
+        parts = self._design.mT @ self._exactly(step.Q)
         return Peaks(parts.amax(dim=0).cpu().numpy())
 
     # --- starts --------------------------------------------------------------------------------------
@@ -491,8 +494,8 @@ def _split(found: Mapping[str, Tensor | None], numbers: Array) -> dict[str, Any]
 class Recorded:
     """Work on a device, which a GPU records at the second time and repeats from then on.
 
-    `work` receives the given numbers on the device and returns tensors. Whatever else it reads or changes must
-    stay in its place, and it must not wait for the device.
+    `work` receives the given numbers on the device and returns tensors. Whatever else it reads or changes
+    must stay in its place, and it must not wait for the device.
     """
 
     def __init__(self, work: Callable[[Tensor], Mapping[str, Tensor | None]], device: torch.device) -> None:

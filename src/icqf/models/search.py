@@ -271,9 +271,9 @@ def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> lis
     if found is None:
         return None
     seconds = (time.perf_counter() - clock) / len(found)
-    hidden = [
-        (int(np.count_nonzero(own.hidden)), each.weight) for own, each in zip(answers, held_out, strict=True)
-    ]
+    by_row = [np.count_nonzero(each.hidden, axis=1) for each in answers]
+    weights = np.ones(plan.problem.n) if plan.problem.weights is None else plan.problem.weights
+    hidden = [(int(each.sum()), float(each @ weights)) for each in by_row]
     return [
         Trial(
             *(

@@ -114,13 +114,17 @@ class Evidence:
 
     def __init__(self, results: pd.DataFrame, blocks: Mapping[Any, np.ndarray] | None = None) -> None:
         results = results[results["weight"] > 0]  # a fold that hides no observed answer tells nothing
-        wide = results.pivot_table(index=["repeat", "fold"], columns=["n_components", "beta"], values="error")
-        self.folds = wide.index
-        self.ks = wide.columns.get_level_values("n_components").to_numpy(int)
-        self.betas = wide.columns.get_level_values("beta").to_numpy(float)
-        self._errors = wide.to_numpy()  # (folds, candidates), NaN where one was not fitted
-        weight = results.groupby(["repeat", "fold"])["weight"].first()
-        self._weights = weight.reindex(wide.index).to_numpy(float)
+        places, row = np.unique(results[["repeat", "fold"]].to_numpy(int), axis=0, return_inverse=True)
+        candidates, column = np.unique(
+            results[["n_components", "beta"]].to_numpy(float), axis=0, return_inverse=True
+        )
+        self.folds = [(int(repeat), int(fold)) for repeat, fold in places]
+        self.ks, self.betas = candidates[:, 0].astype(int), candidates[:, 1]
+        self._errors = np.full((len(places), len(candidates)), np.nan)  # NaN where one was not fitted
+        row, column = row.ravel(), column.ravel()  # NumPy 2.0 gives them two dimensions
+        self._errors[row, column] = results["error"]
+        self._weights = np.empty(len(places))
+        self._weights[row] = results["weight"]
         self._blocks = blocks
         self._seen = ~np.isnan(self._errors)
         self.n_folds = self._seen.sum(axis=0)
@@ -158,8 +162,8 @@ class Evidence:
     @property
     def _repeats(self) -> list[np.ndarray]:
         """The positions of each repeat's folds."""
-        number = self.folds.get_level_values("repeat")
-        return [np.flatnonzero(number == repeat) for repeat in number.unique()]
+        number = np.array([repeat for repeat, _ in self.folds])
+        return [np.flatnonzero(number == repeat) for repeat in np.unique(number)]
 
     def _sums(self, rows: np.ndarray, columns: np.ndarray, less: int | None = None) -> np.ndarray | None:
         """Covariance of candidates' errors in folds of one repeat, from how blocks of participants differ.
