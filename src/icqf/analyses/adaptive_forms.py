@@ -391,10 +391,6 @@ def adaptive_form(
     width : float
         Width to stop at.
 
-    Returns
-    -------
-    AdaptiveForm
-
     Examples
     --------
     >>> from icqf import ICQF

@@ -272,7 +272,6 @@ def psychometrics(
 
     Parameters
     ----------
-    model : fitted ICQF
     answers : DataFrame (n, m)
         The answers it was fitted to, reversed items reversed; NaN is missing.
     items : sequence of Item
@@ -283,11 +282,6 @@ def psychometrics(
         The participants' scores, if already computed.
     n_resamples : int
         Resamples for the intervals of ω.
-    random_state : int or Generator
-
-    Returns
-    -------
-    Psychometry
 
     Examples
     --------

@@ -407,11 +407,6 @@ def invariance(
         Journal from which an interrupted run continues.
     callback : callable, optional
         Called with the progress.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    Invariance
 
     Examples
     --------

@@ -220,10 +220,6 @@ def stability(
     callback : callable, optional
         Called with the progress.
 
-    Returns
-    -------
-    Stability
-
     Examples
     --------
     >>> from icqf.datasets import load_demo
@@ -316,10 +312,6 @@ def replication(
         As for `stability`.
     checkpoints : pair of paths
         A journal for each study.
-
-    Returns
-    -------
-    Replication
 
     Examples
     --------
@@ -431,10 +423,6 @@ def diagnostic_auc(
         Training sets, as shares of the development set (all but the held-out participants), up to 0.8.
     n_splits, random_state, n_jobs, checkpoint, callback
         As for `stability`.
-
-    Returns
-    -------
-    DiagnosticAUC
 
     Examples
     --------

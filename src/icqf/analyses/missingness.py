@@ -128,7 +128,6 @@ def missing_answers(
 
     Parameters
     ----------
-    model : fitted ICQF
     questionnaire : Questionnaire
         The answers that it was fitted to.
     stated : StatedProblem, optional
@@ -137,10 +136,6 @@ def missing_answers(
         The participants' scores, if already computed.
     random_state : int
         Seed of pairs and permutations.
-
-    Returns
-    -------
-    MissingAnswers, or None where fewer than five participants left something out
 
     Examples
     --------

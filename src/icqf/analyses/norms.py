@@ -77,10 +77,6 @@ def learn_norms(
     sample : str
         Who the reference sample is, in a few words, such as "US adults, NHANES 2017–2018".
 
-    Returns
-    -------
-    Norms
-
     Notes
     -----
     Norms reach from the 20th lowest to the 20th highest value of a numeric covariate (of fewer than 1000
@@ -198,10 +194,6 @@ class Norms:
             Scores; columns that are not factors of the norms are ignored.
         covariates : DataFrame of shape (n, c), optional
             Needed where the norms have covariates; further columns are ignored.
-
-        Returns
-        -------
-        DataFrame of shape (n, k)
         """
         table = _score_table(scores)
         absent = [name for name in self.factors if name not in table.columns]

@@ -196,11 +196,6 @@ def plan(
         Journal of finished work, from which an interrupted run is continued.
     callback : callable, optional
         Called with the progress.
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    SamplePlan
 
     Notes
     -----

@@ -180,10 +180,6 @@ def pool(models: Mapping[str, ICQF]) -> Pooled:
         Fitted models by the name of the site, with the same items, ranges, directions, number of factors,
         confounds and settings.
 
-    Returns
-    -------
-    Pooled
-
     Examples
     --------
     >>> import numpy as np

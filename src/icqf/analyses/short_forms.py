@@ -58,10 +58,6 @@ def reduced_model(model: FittedModel, items: Iterable[str]) -> ICQF:
     items : iterable of str
         Names or globs of the items to keep; they stay in the model's order.
 
-    Returns
-    -------
-    ICQF
-
     Examples
     --------
     >>> import numpy as np
@@ -972,10 +968,6 @@ def shortform(
         Processes; the form does not depend on it.
     callback : callable, optional
         Called with the progress.
-
-    Returns
-    -------
-    ShortForm
 
     Examples
     --------

@@ -71,7 +71,6 @@ class Population:
 
     Parameters
     ----------
-    model : fitted ICQF
     loadings : array (k, m)
         In the items' own units.
     covariance : array (k, k)

@@ -67,11 +67,6 @@ def reliability(
         Answers; NaN is a missing answer. Covariances are pairwise.
     n_resamples : int, default=100
         Bootstrap resamples for the interval of ω; 0: no interval.
-    random_state : int or Generator
-
-    Returns
-    -------
-    Reliability
 
     References
     ----------

@@ -283,10 +283,6 @@ def item_moments(
     max_iter : int, default=1000
         Most EM iterations.
 
-    Returns
-    -------
-    Moments
-
     Examples
     --------
     >>> import numpy as np
@@ -475,10 +471,6 @@ def kmo(correlation: npt.ArrayLike) -> KMO:
     ----------
     correlation : array-like of shape (n_items, n_items)
 
-    Returns
-    -------
-    KMO
-
     Examples
     --------
     >>> import numpy as np
@@ -507,10 +499,6 @@ def bartlett_sphericity(correlation: npt.ArrayLike, n_participants: int) -> Sphe
     correlation : array-like of shape (n_items, n_items)
     n_participants : int
         The number of participants in the correlations.
-
-    Returns
-    -------
-    Sphericity
 
     Examples
     --------

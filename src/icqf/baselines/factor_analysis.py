@@ -263,11 +263,6 @@ def varimax(
         Stop when the size of the gradient (the sum of its singular values) grows by less than this share.
         The default is that of R's ``varimax``, so that published loadings are reproduced; it can stop some
         thousandths short of the best loadings, which ``tol=1e-12`` reaches.
-    max_iter : int, default=1000
-
-    Returns
-    -------
-    Rotation
 
     Examples
     --------
@@ -340,10 +335,6 @@ def promax(
     tol, max_iter
         As for `varimax`.
 
-    Returns
-    -------
-    Rotation
-
     Examples
     --------
     >>> import numpy as np
@@ -393,11 +384,6 @@ def oblimin(
         Give every item the same weight (Kaiser normalisation).
     tol : float, default=1e-7
         Stop when the projected gradient is shorter.
-    max_iter : int, default=5000
-
-    Returns
-    -------
-    Rotation
 
     References
     ----------
@@ -503,10 +489,6 @@ def schmid_leiman(
     factor_correlations : array-like of shape (n_factors, n_factors)
     correlation : array-like of shape (n_items, n_items)
         Correlations of the items, the sum of which is the variance of their sum score.
-
-    Returns
-    -------
-    SchmidLeiman
 
     References
     ----------
@@ -686,11 +668,6 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ----------
         X : array-like of shape (n_participants, n_items)
             Answers; NaN is a missing answer.
-        y : ignored
-
-        Returns
-        -------
-        self
         """
         with as_input_errors():
             answers = validate_data(

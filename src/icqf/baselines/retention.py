@@ -375,7 +375,6 @@ def velicer_map(
         Default: one less than the number of items.
     power : {2, 4}, default=2
         2: squared partial correlations (1976); 4: their fourth power (the revised test of 2000).
-    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
 
     Returns
     -------
@@ -440,7 +439,6 @@ def bic_factor_analysis(
         Default: 20, or as many as leave degrees of freedom.
     method : {"minres", "ml"}, default="minres"
         How the factors are extracted.
-    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
 
     Returns
     -------
@@ -1192,10 +1190,6 @@ def every_rule(
         Seed; each rule has its own random generator.
     callback : callable, optional
         Called before each rule.
-
-    Returns
-    -------
-    RuleTable
 
     Examples
     --------

@@ -291,7 +291,6 @@ def by_instrument(questionnaire: Questionnaire, instrument_of: Mapping[str, str]
 
     Parameters
     ----------
-    questionnaire : Questionnaire
     instrument_of : mapping of str to str, optional
         The instrument of each item, by name; items without one are left out. None: the items' subscales.
 

@@ -88,7 +88,6 @@ def confound_tests(
     confounds : DataFrame (n, c)
     units : array (n,), optional
         Families or sites (`independent_rows`).
-    random_state : int
 
     Returns
     -------

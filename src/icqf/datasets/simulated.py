@@ -80,7 +80,6 @@ def make_synthetic(
         Share of answers to remove at random.
     confounded : bool
         Whether a third of the items also increase by up to 20 with age, and a third by up to 20 with sex.
-    random_state : int
 
     Examples
     --------
@@ -183,7 +182,6 @@ def make_battery(
         Standard deviation of the noise, as a share of the item's range.
     highest : sequence of int
         Highest answers of the instruments, in turn; the lowest is 0.
-    random_state : int
 
     Examples
     --------
@@ -312,7 +310,6 @@ def make_longitudinal(
         Standard deviation of the noise.
     unanswered : float
         Share of missing answers at a visit.
-    random_state : int
 
     Examples
     --------
@@ -538,10 +535,6 @@ def make_cohort(
         factors. Participants, their scores and diagnoses, and missing answers do not depend on it.
     random_state : int
         Seed of the participants and their answers.
-
-    Returns
-    -------
-    Cohort
 
     Notes
     -----

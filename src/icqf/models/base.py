@@ -272,7 +272,6 @@ class FittedModel(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        path : path
         items : iterable of Item, optional
             The codebook, saved in the file so that new answers are read in the same way. A model that was
             fitted to a questionnaire or loaded from a file already has one (`codebook_`).

@@ -48,7 +48,6 @@ def replication_probability(
 
     Parameters
     ----------
-    model : fitted ICQF
     X, confounds, sample_weight
         The data the model was fitted to.
     groups : array (n,), optional
@@ -57,7 +56,6 @@ def replication_probability(
         How often the participants are divided.
     n_jobs : int, optional
         Processes; the result does not depend on it.
-    random_state : int, RandomState or None
 
     Returns
     -------
@@ -127,7 +125,6 @@ def consensus(
         Bootstrap samples of the participants.
     n_jobs : int, optional
         Processes; the result does not depend on it.
-    random_state : int, RandomState or None
 
     Returns
     -------

@@ -319,7 +319,6 @@ class ICQF(FittedModel):
             files), an Arrow dataset and a memory-mapped array (in whole numbers, -1 is missing) are read in
             parts and never held whole; of a file, all columns but ids and confounds are items. A dask array
             is read in parts, too, or stays with its cluster's workers where the engine is "dask".
-        y : ignored
         confounds : table or list of str, optional
             Age, sex and the like, one row per participant in the same order; of a file, also the names of
             its columns.

@@ -257,7 +257,6 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         X, confounds, sample_weight
             As for `ICQF.fit`. Where the answers are read in parts, the choice rests on 20 000 participants
             drawn at random; the final fit is of all of them.
-        y : ignored
         groups : array (n,), optional
             Family or site: participants of one group are always hidden together. None: those of the
             questionnaire, if X is one.

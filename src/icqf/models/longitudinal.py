@@ -337,7 +337,6 @@ smallest_category, random_state, callback
         X : table or Questionnaire
             One row per visit: the participant, the age, and the answer to each item. In a questionnaire, the
             groups are the participants, and one confound is the age.
-        y : ignored
         """
         stated = self.state(X)
         return self.keep(stated, self.solve(stated))

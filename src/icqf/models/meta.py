@@ -198,7 +198,6 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         X : mapping of str to Questionnaire or table, list of these, or Battery
             The instruments, joined by participant id. Ranges, confounds, groups, weights and reverse-keyed
             items of questionnaires are used.
-        y : ignored
         confounds : table, optional
             By participant id, for both stages; replaces those of the questionnaires.
         """
@@ -720,7 +719,6 @@ def compare_hierarchy(
 
     Parameters
     ----------
-    model : fitted MetaICQF
     X, confounds
         The data that it was fitted to.
     flat : ICQF, ICQFCV or None

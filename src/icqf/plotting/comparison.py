@@ -44,7 +44,6 @@ def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes
         The column to draw.
     label : str
         What to call it; its own name by default.
-    ax : Axes, optional
 
     Examples
     --------
@@ -91,7 +90,6 @@ def by_method(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | No
         The column to draw.
     label : str
         What to call it; its own name by default.
-    ax : Axes, optional
 
     Examples
     --------
@@ -135,7 +133,6 @@ def factor_match(
         Names of the factors.
     label_a, label_b : str
         Labels of the two fits.
-    ax : Axes, optional
 
     Examples
     --------
@@ -181,7 +178,6 @@ def split_tree(
         Names of the factors of the largest fit.
     least : float
         Weaker correlations are drawn dotted.
-    ax : Axes, optional
 
     Examples
     --------
@@ -279,7 +275,6 @@ def three_levels(
         Names of the meta-factors.
     most : int
         Longest label of an item in characters.
-    ax : Axes, optional
 
     Examples
     --------
@@ -418,7 +413,6 @@ def battery_overview(table: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     table : DataFrame
         Columns ``name``, ``k``, ``found_again`` (missing where no resamples were drawn) and ``explained``,
         such as the summary that `icqf batch` writes.
-    ax : Axes, optional
 
     Examples
     --------

@@ -103,7 +103,6 @@ def loading_heatmap(
         The value of the darkest colour; the largest loading by default.
     order : sequence of str, optional
         All items by name, in the order to show them.
-    ax : Axes, optional
 
     Examples
     --------
@@ -306,7 +305,6 @@ def top_items(
         Title; by default the name of the Series.
     most : int
         Longest wording in characters.
-    ax : Axes, optional
 
     Examples
     --------
@@ -397,7 +395,6 @@ def factor_diagram(
         Most rows of a column; the weakest items of the largest factors are left out, and counted, to fit.
     most : int
         Longest label in characters.
-    ax : Axes, optional
 
     Examples
     --------
@@ -589,7 +586,6 @@ def group_loadings(
         Wordings of the items.
     by : str
         What the groups are, such as "sex": the heading of the legend.
-    ax : Axes, optional
 
     Examples
     --------
@@ -682,7 +678,6 @@ def loading_courses(
         How many items are drawn: those with the highest loading at any age.
     age : str
         Label of the age axis.
-    ax : Axes, optional
 
     Examples
     --------
@@ -800,13 +795,8 @@ def triptych(
     loadings : array (m, k)
     answers : array (n, m)
         Missing answers stay white.
-    titles : sequence of three str
     axes : sequence of three Axes, optional
         Where to draw; a new figure's by default.
-
-    Returns
-    -------
-    sequence of three Axes
 
     Examples
     --------

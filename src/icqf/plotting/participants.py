@@ -50,7 +50,6 @@ def score_distributions(
         Highest possible score.
     bins : int
         Number of bars.
-    ax : Axes, optional
 
     Examples
     --------
@@ -87,7 +86,6 @@ def score_histograms(
         Names of the factors.
     top : float
         Where the last bar ends.
-    ax : Axes, optional
 
     Examples
     --------
@@ -132,7 +130,6 @@ def score_correlations(correlations: pd.DataFrame, *, names: Names = None, ax: A
         Such as ``scores.corr()``.
     names : sequence or mapping, optional
         Names of the factors.
-    ax : Axes, optional
 
     Examples
     --------
@@ -167,7 +164,6 @@ def missingness_map(answers: Any, *, items: pd.DataFrame | None = None, ax: Axes
     items : DataFrame, optional
         Indexed by item, with a column ``subscale``, such as ``questionnaire.item_table()``: items are then
         grouped by subscale.
-    ax : Axes, optional
 
     Examples
     --------
@@ -225,7 +221,6 @@ def score_courses(
         Names of the factors.
     age : str
         Label of the axis.
-    ax : Axes, optional
 
     Examples
     --------
@@ -271,7 +266,6 @@ def percentile_curves(
         Column of the covariate.
     panels : sequence of str, optional
         The group of each row; none for one panel.
-    figure : Figure, optional
 
     Examples
     --------

@@ -51,7 +51,6 @@ def cv_curve(
     every : bool
         Whether to draw one line per penalty. Otherwise there is one line, with each number of factors at its
         best penalty.
-    ax : Axes, optional
 
     Examples
     --------
@@ -133,7 +132,6 @@ def error_and_stability(
         factors, such as ``search.stability_``. The errors of these candidates are drawn.
     chosen : int, optional
         The number of factors chosen.
-    ax : Axes, optional
 
     Examples
     --------
@@ -186,7 +184,6 @@ def scree(
         How many factors are kept.
     most : int, optional
         How many eigenvalues to draw; somewhat more than kept by default.
-    ax : Axes, optional
 
     Examples
     --------
@@ -248,7 +245,6 @@ def count_curve(
         Which values are better.
     title : str
         Such as the name of the rule.
-    ax : Axes, optional
 
     Examples
     --------
@@ -285,7 +281,6 @@ def convergence(trace: pd.DataFrame, *, tol: float | None = None, ax: Axes | Non
         Column ``step``, one row per iteration, such as ``model.trace_``.
     tol : float, optional
         The tolerance, such as ``model.tol``.
-    ax : Axes, optional
 
     Examples
     --------
@@ -329,7 +324,6 @@ def found_again(curve: pd.DataFrame, *, names: Names = None, ax: Axes | None = N
         `icqf.analyses.SamplePlan`.
     names : sequence or mapping, optional
         Names of the factors.
-    ax : Axes, optional
 
     Examples
     --------
@@ -379,7 +373,6 @@ def short_form_curve(curve: pd.DataFrame, *, names: Names = None, ax: Axes | Non
         Such as the ``curve`` of `icqf.analyses.ShortForm`.
     names : sequence or mapping, optional
         Names of the factors.
-    ax : Axes, optional
 
     Examples
     --------

@@ -114,7 +114,6 @@ def analyse(
 
     Parameters
     ----------
-    model : fitted ICQF
     study : Study or Questionnaire
         The answers that the model was fitted to (``model.fit(questionnaire)``).
     stated : StatedProblem, optional

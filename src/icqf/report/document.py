@@ -94,7 +94,6 @@ def write_document(
     ----------
     path : path
         The file of the first format; the others have its name with their endings.
-    page : Document
     formats : sequence of str
         Endings: ``.html``, ``.md``, ``.json``, ``.txt``, ``.tex`` or ``.docx``.
 

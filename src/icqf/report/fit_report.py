@@ -130,7 +130,6 @@ def renamed(report: Report, names: Sequence[str]) -> Report:
 
     Parameters
     ----------
-    report : Report
     names : sequence of str
         One name per factor, in their order.
 
@@ -196,7 +195,6 @@ def write_report(path: str | os.PathLike[str], report: Report) -> tuple[Path, Pa
     ----------
     path : path
         The HTML file; the others have its name with the endings ``.md`` and ``.json``.
-    report : Report
 
     Returns
     -------

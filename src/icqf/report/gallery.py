@@ -71,7 +71,6 @@ def draw_figure(
 
     Parameters
     ----------
-    report : Report
     name : str
         One of `figure_names`.
     columns : {1, 2}, optional

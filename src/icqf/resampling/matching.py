@@ -152,10 +152,6 @@ def match_factors(
         Pearson's correlation, or Tucker's congruence (the cosine, which does not subtract the mean). Where
         it is not defined, because a factor's loadings are all equal or all zero, it counts as 0.
 
-    Returns
-    -------
-    Match
-
     Examples
     --------
     >>> import pandas as pd

@@ -368,7 +368,6 @@ def fit_visits(
 
     Parameters
     ----------
-    options : LongitudinalOptions
     study : Study, optional
         The visits, if already read (`read_visits`).
     checkpoint : Path, optional

@@ -272,7 +272,6 @@ def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
 
     Parameters
     ----------
-    fit : MetaFit
     folder : Path
         Earlier results are replaced only with `force`.
 
@@ -374,7 +373,6 @@ def meta_page(
 
     Parameters
     ----------
-    model : fitted MetaICQF
     battery : Battery
         The answers that it was fitted to.
     comparisons : sequence of HierarchyComparison

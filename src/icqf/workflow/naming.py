@@ -120,10 +120,6 @@ def rewrite_results(
         One name per factor in order, or a mapping from current to new names. None takes them from the column
         ``name`` of the folder's table of factors, which may have been edited.
 
-    Returns
-    -------
-    Rewritten
-
     Examples
     --------
     >>> import tempfile
