@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from os.path import relpath
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -144,7 +145,30 @@ def api_page(name: str) -> str:
     ]
     for one, thing in make_api.public(package).items():
         out += [f".. auto{kind(thing)}:: {one}", *(members(thing) if inspect.isclass(thing) else []), ""]
+        result = returned(thing)
+        if results().get(result) == thing:
+            out += [f".. autoclass:: {result.__module__}.{result.__qualname__}", *members(result), ""]
     return "\n".join([*out, "```", ""])
+
+
+def returned(thing: Any) -> Any:
+    """The class that a function of icqf says it returns; None for a class or another annotation."""
+    name = None if inspect.isclass(thing) else inspect.signature(thing).return_annotation
+    return getattr(inspect.getmodule(thing), str(name).removesuffix(" | None"), None)
+
+
+@cache
+def results() -> dict[type, Any]:
+    """Classes without an entry of their own that public functions return, and the first such function."""
+    packages = [make_api.public(importlib.import_module(name)) for name in make_api.PACKAGES]
+    named = {id(thing) for public in packages for thing in public.values()}
+    functions = [thing for public in packages for thing in public.values() if not inspect.isclass(thing)]
+    pairs = {returned(thing): thing for thing in reversed(functions)}
+    return {
+        result: thing
+        for result, thing in pairs.items()
+        if inspect.isclass(result) and result.__module__.startswith("icqf.") and id(result) not in named
+    }
 
 
 def members(thing: type) -> list[str]:

@@ -13,7 +13,6 @@ from scipy.optimize import minimize
 
 from icqf.baselines import (
     FactorCount,
-    RuleTable,
     bic_factor_analysis,
     comparison_data,
     empirical_kaiser,
@@ -24,7 +23,7 @@ from icqf.baselines import (
     velicer_map,
 )
 from icqf.baselines.factor_analysis import extract
-from icqf.baselines.retention import make_population, upper_hull
+from icqf.baselines.retention import RuleTable, make_population, upper_hull
 from icqf.errors import InputError
 
 

@@ -8,8 +8,17 @@ from icqf import ICQF
 from icqf.data import Battery, Questionnaire
 from icqf.datasets import make_battery
 from icqf.errors import InputError
-from icqf.models import HierarchyComparison, MetaICQF, compare_hierarchy
-from icqf.models.meta import ALL, FLAT, MEANS, TWO_STAGES, FoldPlan, fit_fold
+from icqf.models import MetaICQF
+from icqf.models.meta import (
+    ALL,
+    FLAT,
+    MEANS,
+    TWO_STAGES,
+    FoldPlan,
+    HierarchyComparison,
+    compare_hierarchy,
+    fit_fold,
+)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from icqf import ICQF
-from icqf.analyses import Invariance
+from icqf.analyses.measurement_invariance import Invariance
 from icqf.datasets import load_demo
 from icqf.io import read_questionnaire
 from icqf.models import LoadingChanges

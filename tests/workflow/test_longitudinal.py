@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 from icqf.datasets import make_longitudinal
-from icqf.workflow import LongitudinalOptions, fit_visits
+from icqf.workflow.longitudinal import fit_visits
+from icqf.workflow.options import LongitudinalOptions
 
 ASKED = {"beta": [0.1], "n_splits": 3, "n_repeats": 1, "permutations": 99, "bootstrap": 0}
 

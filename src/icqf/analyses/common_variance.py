@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from icqf.baselines import FactorAnalysis, SchmidLeiman, schmid_leiman
+from icqf.baselines.factor_analysis import FactorAnalysis, SchmidLeiman, schmid_leiman
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError
 from icqf.models.icqf import ICQF
@@ -43,16 +43,6 @@ class GeneralFactor:
         The general factor of a factor analysis with as many factors (minimum residual, oblimin rotation).
     reason : str
         Why there is none; empty otherwise.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.analyses import general_factor
-    >>> from icqf.datasets import load_demo
-    >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> found = general_factor(ICQF(2).fit(demo), demo)
-    >>> found.reason
-    'A Schmid-Leiman solution needs three factors or more, and there are 2.'
     """
 
     factors: pd.DataFrame

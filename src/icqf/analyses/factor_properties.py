@@ -11,16 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.baselines import (
-    KMO,
-    FactorAnalysis,
-    Sphericity,
-    bartlett_sphericity,
-    item_moments,
-    item_shape,
-    kmo,
-    reliability,
-)
+from icqf.baselines import FactorAnalysis, bartlett_sphericity, item_moments, item_shape, kmo, reliability
+from icqf.baselines.correlation import KMO, Sphericity
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
 from icqf.models.factor_names import own_items
@@ -84,17 +76,6 @@ class Counterparts:
         Its loadings, in the order of the model's factors; NaN for an item without variance.
     communalities : Series (m,)
         Share of each standardised item's variance that the factors explain.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.analyses import factor_analysis_counterparts
-    >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> model = ICQF(2, item_range=demo.ranges()).fit(demo.keyed_answers())
-    >>> rival = factor_analysis_counterparts(model.loadings_, demo.keyed_answers())
-    >>> rival.similarities.shape, 0 < rival.r_squared < 1
-    ((2, 2), True)
     """
 
     pairs: pd.DataFrame
@@ -237,17 +218,6 @@ class Psychometry:
     bartlett : Sphericity
     residuals : DataFrame
         The pairs of items whose residuals correlate most: ``item``, ``other``, ``correlation``.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.analyses import psychometrics
-    >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> model = ICQF(2).fit(demo)
-    >>> measured = psychometrics(model, demo.keyed_answers(), items=demo.items, confounds=demo.confounds)
-    >>> measured.residuals.shape, 0.5 < measured.kmo.overall < 1
-    ((10, 3), True)
     """
 
     items: pd.DataFrame
@@ -370,14 +340,6 @@ class ScoreTables:
         Score from which a participant counts as having a factor.
     n_scored : int
         Participants with scores.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.analyses import describe_scores
-    >>> tables = describe_scores(pd.DataFrame({"worry": [0.0, 0.4, 0.8], "temper": [0.0, 0.0, 0.6]}))
-    >>> tables.n_scored, tables.factors["none"].round(2).tolist()
-    (3, [0.33, 0.67])
     """
 
     factors: pd.DataFrame

@@ -302,16 +302,6 @@ class Invariance:
     tested : bool
         Whether the groups overlap enough for tests.
     n_permutations, n_resamples : int
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.analyses import invariance
-    >>> demo = load_demo().select(["q00*", "q01*"])
-    >>> result = invariance(ICQF(2).fit(demo), demo, by="sex", n_permutations=19, n_resamples=10)
-    >>> result.sizes, result.factors.shape
-    ({'female': 302, 'male': 298}, (2, 5))
     """
 
     by: str

@@ -153,15 +153,6 @@ class Stability:
         ``congruence``, and ``truth`` (greedy Pearson correlation with true loadings, if given).
     failures : tuple of str
         Fits that were not possible, and why.
-
-    Examples
-    --------
-    >>> from icqf.datasets import make_cohort
-    >>> from icqf.analyses import FactorAnalysisMethod, stability
-    >>> study = make_cohort("hbn", 200).questionnaire
-    >>> found = stability(study, methods=[FactorAnalysisMethod(3)], sizes=[0.8, 0.4], n_splits=1)
-    >>> len(found.table), found.failures
-    (2, ())
     """
 
     table: pd.DataFrame
@@ -262,15 +253,6 @@ class Replication:
         ``pearson_sd`` (greedy pairs), ``pearson_optimal``, ``congruence``.
     failures : tuple of str
         Fits that were not possible, and why.
-
-    Examples
-    --------
-    >>> from icqf.datasets import make_cohort
-    >>> from icqf.analyses import FactorAnalysisMethod, replication
-    >>> hbn, abcd = (make_cohort(name, 200).questionnaire for name in ("hbn", "abcd"))
-    >>> found = replication(hbn, abcd, methods=[FactorAnalysisMethod(3)], n_splits=1)
-    >>> found.table[["method", "k_a", "k_b"]].to_numpy().tolist()
-    [['FA-promax', 3, 3]]
     """
 
     table: pd.DataFrame
@@ -352,17 +334,6 @@ class DiagnosticAUC:
         area under the ROC curve in the held-out participants.
     failures : tuple of str
         Fits that were not possible, and why.
-
-    Examples
-    --------
-    >>> from icqf.datasets import make_cohort
-    >>> from icqf.analyses import diagnostic_auc
-    >>> cohort = make_cohort("hbn", 200)
-    >>> diagnoses = cohort.diagnoses[["adhd"]]
-    >>> study, sums = cohort.questionnaire, ["subscales"]
-    >>> found = diagnostic_auc(study, diagnoses, methods=sums, sizes=[0.8], n_splits=2)
-    >>> found.table["method"].unique().tolist()
-    ['subscale sums']
     """
 
     table: pd.DataFrame

@@ -67,16 +67,6 @@ class MissingAnswers:
         those who left something out (share of the highest score).
     n_refitted : int
         Participants of these refits.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.analyses import missing_answers
-    >>> from icqf.datasets import load_demo
-    >>> demo = load_demo().select(["q00*"])
-    >>> found = missing_answers(ICQF(2).fit(demo), demo)
-    >>> found.sensitivity["delta"].tolist()
-    [-1.0, -0.5, -0.25, 0.0, 0.25, 0.5, 1.0]
     """
 
     n_missing: int

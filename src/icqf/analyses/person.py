@@ -64,15 +64,6 @@ class Person:
         None where the model does not say how answers vary.
     change : DataFrame or None
         Since the visit before, as in `icqf.models.reliable_change`, by factor.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.analyses import describe_person
-    >>> from icqf.datasets import load_demo
-    >>> demo = load_demo().select(["q00*"])
-    >>> describe_person(ICQF(1).fit(demo), demo.take([5])).missing
-    ['q002', 'q006']
     """
 
     id: str

@@ -61,16 +61,6 @@ class SamplePlan:
         Participants of the study that was divided; None where studies were simulated.
     left_out : tuple of str
         Factors that one item carries, about which halves say nothing.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.analyses import plan
-    >>> demo = load_demo().select(["q0[0-3]*"])
-    >>> found = plan(ICQF(2, beta=0.1).fit(demo), demo, sizes=(50, 200), n_repeats=10)
-    >>> found.curve["n"].tolist(), found.factors.index.tolist()
-    ([50, 200], ['factor1', 'factor2', 'mean', 'every'])
     """
 
     curve: pd.DataFrame

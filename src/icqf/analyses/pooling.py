@@ -147,16 +147,6 @@ class Pooled:
         that load on the factor, and over sites by participants).
     notes : tuple of str
         Outlying sites, factors found at some sites only, and other notes.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.analyses import pool
-    >>> demo = load_demo().select(["q00*", "q01*"]).with_confounds(None)
-    >>> model = ICQF(2).fit(demo)
-    >>> list(pool({"North": model, "South": model}).factors.columns)
-    ['r_mean', 'r_lowest', 'lowest_site', 'difference']
     """
 
     model: ICQF

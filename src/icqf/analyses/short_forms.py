@@ -858,16 +858,6 @@ class ShortForm:
         Items of the full form.
     n_participants : int
         Participants of the evaluation, each left out of the choice of the items they were scored with.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.analyses import shortform
-    >>> demo = load_demo().select(["q00*", "q01*", "q02*"])
-    >>> form = shortform(ICQF(3, beta=0.1).fit(demo), demo, max_items=9)
-    >>> len(form.items), form.model.loadings_.shape, bool(form.correlation > 0.75)
-    (9, (9, 3), True)
     """
 
     items: tuple[str, ...]

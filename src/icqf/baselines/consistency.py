@@ -35,15 +35,6 @@ class Reliability:
         Its 95% interval, from a bootstrap over participants.
     item_rest : ndarray of shape (n_items,)
         Correlation of each item with the sum of the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf.baselines import reliability
-    >>> rng = np.random.default_rng(0)
-    >>> found = reliability(rng.normal(size=(300, 1)) + rng.normal(size=(300, 5)))
-    >>> found.n_items, found.alpha_low < found.alpha < found.alpha_high
-    (5, True)
     """
 
     n_items: int

@@ -177,13 +177,6 @@ class Moments(NamedTuple):
     correlation : ndarray of shape (n_items, n_items)
     n_iter : int
         Iterations taken; 1 when none were needed.
-
-    Examples
-    --------
-    >>> from icqf.baselines import item_moments
-    >>> moments = item_moments([[1, 2], [2, 4], [3, 6]])
-    >>> moments.mean.tolist(), moments.correlation.round(6).tolist()
-    ([2.0, 4.0], [[1.0, 1.0], [1.0, 1.0]])
     """
 
     mean: Floats
@@ -202,14 +195,6 @@ class KMO:
         Between 0 and 1; above about 0.6 the items share enough to be factored. NaN when the correlation
         matrix is not positive definite.
     per_item : ndarray of shape (n_items,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf.baselines import kmo
-    >>> found = kmo(np.full((4, 4), 0.5) + 0.5 * np.eye(4))
-    >>> round(found.overall, 2), found.per_item.round(2).tolist()
-    (0.8, [0.8, 0.8, 0.8, 0.8])
     """
 
     overall: float
@@ -227,14 +212,6 @@ class Sphericity:
     dof : int
     p_value : float
         Small when the items are correlated, so that there is something to factor.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf.baselines import bartlett_sphericity
-    >>> test = bartlett_sphericity(np.eye(3), 50)
-    >>> test.dof, round(test.p_value, 3)
-    (3, 1.0)
     """
 
     chi2: float

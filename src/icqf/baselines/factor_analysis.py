@@ -225,13 +225,6 @@ class Rotation(NamedTuple):
     factor_correlations : ndarray of shape (n_factors, n_factors)
         The identity for an orthogonal rotation.
     transformation : ndarray of shape (n_factors, n_factors)
-
-    Examples
-    --------
-    >>> from icqf.baselines import varimax
-    >>> rotated = varimax([[0.8, 0.1], [0.7, 0.0], [0.1, 0.6], [0.0, 0.9]])
-    >>> rotated.loadings.shape, rotated.factor_correlations.tolist()
-    ((4, 2), [[1.0, 0.0], [0.0, 1.0]])
     """
 
     loadings: Floats
@@ -449,18 +442,7 @@ def _warn_rotation(name: str, max_iter: int, state: str) -> None:
 
 
 class SchmidLeiman(NamedTuple):
-    """A general factor and group factors, none of them correlated; see `schmid_leiman`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf.baselines import schmid_leiman
-    >>> loadings = np.kron(np.eye(3), [[0.8]] * 3)
-    >>> factors = np.full((3, 3), 0.49) + 0.51 * np.eye(3)
-    >>> found = schmid_leiman(loadings, factors, loadings @ factors @ loadings.T + 0.36 * np.eye(9))
-    >>> found.general.round(2).tolist()[:3], found.omega_hierarchical < found.omega_total
-    ([0.56, 0.56, 0.56], True)
-    """
+    """A general factor and group factors, none of them correlated; see `schmid_leiman`."""
 
     general: Floats  # (n_items,): loadings on the general factor
     groups: Floats  # (n_items, n_factors): loadings on what is left of each factor

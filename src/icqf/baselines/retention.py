@@ -1065,19 +1065,6 @@ class RuleTable:
         The rules that could be run, each with its number, curve and reason.
     refused : tuple of (rule, why)
         The rules that could not.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf.baselines import every_rule
-    >>> rng = np.random.default_rng(0)
-    >>> loadings = np.kron(np.eye(3), np.full((1, 5), 0.7))
-    >>> X = rng.normal(size=(400, 3)) @ loadings + 0.7 * rng.normal(size=(400, 15))
-    >>> found = every_rule(X, n_iter=50, random_state=0)
-    >>> found.table["n_components"].tolist()
-    [3, 3, 3, 3, 3, 3, 3]
-    >>> found.explanation
-    ('All 7 rules keep 3 factors.',)
     """
 
     counts: tuple[FactorCount, ...]

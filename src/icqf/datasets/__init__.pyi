@@ -1,4 +1,3 @@
-from .demo import DemoPaths as DemoPaths
 from .demo import demo_paths as demo_paths
 from .demo import load_demo as load_demo
 from .real import load_bfi as load_bfi
@@ -9,10 +8,6 @@ from .real import load_help_visits as load_help_visits
 from .real import load_msq as load_msq
 from .real import load_phq9 as load_phq9
 from .real import load_phq9_labels as load_phq9_labels
-from .simulated import Cohort as Cohort
-from .simulated import Longitudinal as Longitudinal
-from .simulated import SimulatedBattery as SimulatedBattery
-from .simulated import Synthetic as Synthetic
 from .simulated import make_battery as make_battery
 from .simulated import make_cohort as make_cohort
 from .simulated import make_longitudinal as make_longitudinal

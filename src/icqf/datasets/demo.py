@@ -70,14 +70,7 @@ WORDINGS = {
 
 
 class DemoPaths(NamedTuple):
-    """Paths of the demo's two files.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> demo_paths()._fields
-    ('answers', 'codebook')
-    """
+    """Paths of the demo's two files."""
 
     answers: Path
     codebook: Path

@@ -36,14 +36,6 @@ class Synthetic:
         Answers before noise.
     confounds : array (n, 2) or None
         Age (6 to 18) and sex (0 or 1), if `confounded`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from icqf.datasets import make_synthetic
-    >>> data = make_synthetic(noise=0, random_state=0)
-    >>> np.allclose(data.answers, np.clip(data.scores @ data.loadings.T, 0, 100))
-    True
     """
 
     answers: Array
@@ -126,13 +118,6 @@ class SimulatedBattery:
         Loadings of the instruments' factors on the meta-factors; rows are (instrument, factor).
     item_loadings : DataFrame (items, K)
         Loadings of the items on the meta-factors, through the factors; rows are (instrument, item).
-
-    Examples
-    --------
-    >>> from icqf.datasets import make_battery
-    >>> made = make_battery(n=50, random_state=0)
-    >>> made.item_loadings.shape
-    (72, 3)
     """
 
     battery: Battery
@@ -264,13 +249,6 @@ class Longitudinal:
         True loadings at each age.
     changing : bool array (items, k)
         Which of them change.
-
-    Examples
-    --------
-    >>> from icqf.datasets import make_longitudinal
-    >>> data = make_longitudinal(n=50, n_items=6, n_bins=4, k=2, random_state=0)
-    >>> data.loadings.shape
-    (6, 2, 4)
     """
 
     visits: pd.DataFrame
@@ -497,13 +475,6 @@ class Cohort:
         1 where the diagnosis was given, else 0, indexed by participant.
     truth : Truth
         Loadings, scores, and item effects.
-
-    Examples
-    --------
-    >>> from icqf.datasets import make_cohort
-    >>> cohort = make_cohort("hbn", 200)
-    >>> cohort.name, cohort.questionnaire.n_items, int(cohort.diagnoses["adhd"].sum())
-    ('hbn', 119, 120)
     """
 
     name: str

@@ -1,5 +1,4 @@
 from .about import read_about as read_about
-from .codebook import SuggestedCodebook as SuggestedCodebook
 from .codebook import codebook_from as codebook_from
 from .codebook import format_codebook as format_codebook
 from .codebook import read_codebook as read_codebook

@@ -481,13 +481,6 @@ class SuggestedCodebook:
         What was guessed about an item, by its name.
     notes : tuple of str
         The same in a few sentences.
-
-    Examples
-    --------
-    >>> from icqf.io import SuggestedCodebook, format_codebook
-    >>> guess = SuggestedCodebook((Item("q1", min=0, max=2),), {"q1": "Please confirm."})
-    >>> print(format_codebook(guess.items, remarks=guess.remarks).splitlines()[1])
-    q1,,0,2,,,,,Please confirm.
     """
 
     items: tuple[Item, ...]

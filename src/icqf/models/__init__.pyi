@@ -4,7 +4,6 @@ from .l1nmf import L1NMF as L1NMF
 from .loading_changes import LoadingChanges as LoadingChanges
 from .longitudinal import LongitudinalICQF as LongitudinalICQF
 from .longitudinal import LongitudinalICQFCV as LongitudinalICQFCV
-from .meta import HierarchyComparison as HierarchyComparison
 from .meta import MetaICQF as MetaICQF
 from .meta import compare_hierarchy as compare_hierarchy
 from .score_intervals import ScoreIntervals as ScoreIntervals

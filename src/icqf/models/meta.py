@@ -646,17 +646,6 @@ class HierarchyComparison:
     flat : ICQF
         The flat factorization, fitted to all answers.
     n_splits : int
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import make_battery
-    >>> from icqf.models import MetaICQF, compare_hierarchy
-    >>> battery = make_battery(n=120, n_items=(6, 6), n_factors=2, n_meta=2, random_state=0).battery
-    >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)
-    >>> comparison = compare_hierarchy(model, battery, flat=ICQF(2), n_splits=3)
-    >>> sorted(comparison.overall)
-    ['each instrument alone', 'item means', 'one flat', 'two stages']
     """
 
     table: pd.DataFrame

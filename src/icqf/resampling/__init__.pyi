@@ -1,3 +1,2 @@
-from .matching import Match as Match
 from .matching import agreement as agreement
 from .matching import match_factors as match_factors

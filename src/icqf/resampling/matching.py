@@ -78,15 +78,6 @@ class Match:
         How pairs were formed, and by which measure.
     similarities : DataFrame of shape (n_factors_a, n_factors_b)
         Similarity of every factor of a with every factor of b, by that measure.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.resampling import match_factors
-    >>> loadings = pd.DataFrame({"a": [2.0, 1, 0, 0], "b": [0.0, 0, 1, 2]}, index=list("wxyz"))
-    >>> match = match_factors(loadings, loadings[["b"]])
-    >>> match.pairs[["factor_a", "factor_b"]].to_numpy().tolist(), match.unmatched_a
-    ([['b', 'b']], ('a',))
     """
 
     pairs: pd.DataFrame

@@ -65,13 +65,6 @@ class BatchResult:
         Files written in addition to the instruments' folders.
     directions : dict of str to Warning
         Warnings about items that run against the others, by instrument fitted now.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from icqf.workflow import BatchResult
-    >>> BatchResult(pd.DataFrame({"name": ["mood"]}), {}).failures
-    {}
     """
 
     table: pd.DataFrame
@@ -92,40 +85,10 @@ def run_batch(
 ) -> BatchResult:
     """Search, fit and report each instrument of a battery, and write a summary table.
 
-    An instrument that cannot be read or fitted is listed with the reason, and the others are fitted. Finished
+    `options.answers` is a folder with one file per instrument, or a wide table (see `find_instruments`). An
+    instrument that cannot be read or fitted is listed with the reason, and the others are fitted. Finished
     instruments are kept: the same call continues an interrupted run, and refits only those whose files have
-    changed.
-
-    Parameters
-    ----------
-    options : StudyOptions
-        `answers` is a folder with one file per instrument, or a wide table (see `find_instruments`).
-    out : Path
-        Folder for the results, with one subfolder per instrument.
-    force : bool
-        Whether to start again, also if other settings were used before.
-    checkpoint : Path, optional
-        The journal of all searches.
-    callback : callable, optional
-        Called with the progress of each instrument's search.
-    title : str
-        Title of the page; by default the name of the folder or file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf.datasets import make_battery
-    >>> from icqf.workflow import StudyOptions, run_batch
-    >>> made = make_battery(n=120, n_items=(6, 6), n_factors=2, n_meta=2, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     study = pathlib.Path(folder, "study")
-    ...     study.mkdir()
-    ...     for name, each in made.battery.instruments.items():
-    ...         each.answers.to_csv(study / f"{name}.csv")
-    ...     options = {"answers": study, "n_components": 2, "beta": 0.1, "bootstrap": 0, "report": False}
-    ...     done = run_batch(StudyOptions.of(options), pathlib.Path(folder, "results"))
-    >>> done.table[["name", "items", "k"]].to_numpy().tolist()
-    [['A', 6, 2], ['B', 6, 2]]
+    changed. `checkpoint` is the journal of all searches.
     """
     started, clock, instruments = datetime.now(UTC), time.perf_counter(), find_instruments(options)
     inputs = dict.fromkeys(path for each in instruments for path in each.options.paths)

@@ -28,27 +28,7 @@ def compare_models(
     method: Literal["greedy", "optimal"] = "greedy",
     similarity: Literal["pearson", "congruence"] = "pearson",
 ) -> ModelPair:
-    """Pair the factors of two model files by their loadings on the items they share.
-
-    Parameters
-    ----------
-    first, second : path
-        Model files.
-    method, similarity
-        As in `icqf.resampling.match_factors`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import load_demo
-    >>> from icqf.workflow import compare_models
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     ICQF(2).fit(load_demo()).save(f"{folder}/model.icqf")
-    ...     pair = compare_models(f"{folder}/model.icqf", f"{folder}/model.icqf")
-    >>> pair.match.n_items, round(pair.match.mean, 3)
-    (119, 1.0)
-    """
+    """Pair the factors of two model files by their loadings on the items they share, by `match_factors`."""
     a, b = ICQF.load(first), ICQF.load(second)
     items_a, items_b = a.codebook_.items, b.codebook_.items
     match = match_factors(a, b, method=method, similarity=similarity)

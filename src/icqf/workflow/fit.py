@@ -64,10 +64,8 @@ class StudyFit:
         The cross-validation; None if there was nothing to choose.
     warnings : tuple of Warning
         Warnings of the fit.
-    started : datetime
-        When the run began.
-    seconds : float
-        How long it took.
+    started, seconds : datetime, float
+        When the run began, and how long it took.
     rules : RuleTable or None
         Results of the rules for the number of factors, if requested.
     hidden : HiddenFit or None
@@ -78,16 +76,6 @@ class StudyFit:
         Tells a callback what is being done.
     compared : Compared or None
         The fit compared with its preregistered plan.
-
-    Examples
-    --------
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, fit_study
-    >>> answers, codebook = demo_paths()
-    >>> options = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1}
-    >>> fit = fit_study(StudyOptions.of(options))
-    >>> fit.model.loadings_.shape, fit.search is None
-    ((119, 2), True)
     """
 
     options: StudyOptions

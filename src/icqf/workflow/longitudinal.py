@@ -336,12 +336,6 @@ class VisitsFit:
         One row per participant and visit.
     changes : LoadingChanges or None
         The test whether loadings differ between visits: of a search that lets them, or of your settings.
-
-    Examples
-    --------
-    >>> from icqf.workflow import VisitsFit
-    >>> "courses" in VisitsFit.__annotations__
-    True
     """
 
     options: LongitudinalOptions
@@ -364,30 +358,7 @@ def fit_visits(
     checkpoint: Path | None = None,
     callback: Callback | None = None,
 ) -> VisitsFit:
-    """Read, choose, fit, ask whether the factors are the same at every visit, and draw resamples.
-
-    Parameters
-    ----------
-    study : Study, optional
-        The visits, if already read (`read_visits`).
-    checkpoint : Path, optional
-        Journal of the cross-validation.
-    callback : callable, optional
-        Called with their progress.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf.datasets import make_longitudinal
-    >>> from icqf.workflow import LongitudinalOptions, fit_visits
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = f"{folder}/visits.csv"
-    ...     make_longitudinal(n=80, n_items=8, n_bins=3, k=2).visits.to_csv(file, index=False)
-    ...     options = {"answers": file, "n_components": 2, "beta": 0.1, "smoothness": 1}
-    ...     fit = fit_visits(LongitudinalOptions.of({**options, "permutations": 0, "bootstrap": 0}))
-    >>> fit.courses.shape
-    (48, 5)
-    """
+    """Read, choose, fit, ask whether the factors are the same at every visit, and draw resamples."""
     started, clock = datetime.now(UTC), time.perf_counter()
     study = read_visits(options) if study is None else study
     visits = study.questionnaire
@@ -482,20 +453,6 @@ def write_visits(fit: VisitsFit, folder: str | os.PathLike[str], *, force: bool 
     """Write tables, figures, the model and a page into `folder`, and return the names of the files.
 
     Earlier results are replaced only with `force`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from icqf.datasets import make_longitudinal
-    >>> from icqf.workflow import LongitudinalOptions, fit_visits, write_visits
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = f"{folder}/visits.csv"
-    ...     make_longitudinal(n=60, n_items=8, n_bins=3, k=1).visits.to_csv(file, index=False)
-    ...     options = {"answers": file, "n_components": 1, "beta": 0.1, "smoothness": 1, "report": False}
-    ...     fit = fit_visits(LongitudinalOptions.of({**options, "permutations": 0, "bootstrap": 0}))
-    ...     names = write_visits(fit, f"{folder}/results")
-    >>> "loadings.csv" in names, "model.icqf" in names
-    (True, True)
     """
     form = fit.options.format
     tables: dict[str, pd.DataFrame] = {

@@ -59,30 +59,8 @@ Studies = dict[str, tuple[StudyOptions, Study]]
 
 @dataclass(frozen=True, eq=False)
 class MetaFit:
-    """A fitted battery.
-
-    Attributes
-    ----------
-    options : StudyOptions
-        The options of the run.
-    studies : dict of str to (StudyOptions, Study)
-        The instruments, each with its own options.
-    battery : Battery
-        The instruments, joined by participant id.
-    model : MetaICQF
-    scores : DataFrame (n, K)
-        Scores of the meta-factors by participant id.
-    comparisons : tuple of HierarchyComparison
-        Two stages compared with one flat factorization, if requested.
-    warnings : tuple of Warning
-    started : datetime
-    seconds : float
-
-    Examples
-    --------
-    >>> from icqf.workflow import MetaFit
-    >>> "comparisons" in MetaFit.__annotations__
-    True
+    """A fitted battery: its instruments with their own options, the participants that were joined, the model,
+    scores of the meta-factors by participant id, and comparisons with one flat factorization, if requested.
     """
 
     options: StudyOptions
@@ -133,34 +111,10 @@ def fit_battery(
 ) -> MetaFit:
     """Factorize each instrument, then the joined scores, and compare with one flat factorization.
 
-    Parameters
-    ----------
-    options : StudyOptions
-        Candidates for each instrument are `n_components` and `beta`, for the meta-factors `n_meta` and
-        `meta_beta`.
-    studies : optional
-        The instruments from `read_battery`, if already read.
-    compare : bool
-        Whether to compare how well hidden answers are predicted by two stages and by one flat factorization
-        of all items, if there is a common factor.
-    checkpoint : Path, optional
-        The journal of all searches and folds.
-    callback : callable, optional
-        Called with the progress of each stage.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf.datasets import make_battery
-    >>> from icqf.workflow import StudyOptions, fit_battery
-    >>> made = make_battery(n=80, n_items=(6, 6), n_factors=2, n_meta=2, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name, each in made.battery.instruments.items():
-    ...         each.answers.to_csv(pathlib.Path(folder, f"{name}.csv"))
-    ...     options = {"answers": folder, "n_components": 2, "beta": 0.1, "n_meta": 2, "meta_beta": 0.1}
-    ...     fit = fit_battery(StudyOptions.of(options), compare=False)
-    >>> fit.model.loadings_.shape
-    (4, 2)
+    Candidates for each instrument are the options `n_components` and `beta`, for the meta-factors `n_meta`
+    and `meta_beta`. With `compare`, two stages and one flat factorization of all items are compared by how
+    well they predict hidden answers, if there is a common factor. `checkpoint` is the journal of all searches
+    and folds.
     """
     started, clock = datetime.now(UTC), time.perf_counter()
     if options.about is not None:
@@ -268,34 +222,9 @@ def _compare(
 
 
 def write_meta(fit: MetaFit, folder: Path, *, force: bool = False) -> list[str]:
-    """Write all results of a battery into `folder`; if anything fails, the folder is unchanged.
+    """Write all results of a battery into `folder`, and return the names of the files.
 
-    Parameters
-    ----------
-    folder : Path
-        Earlier results are replaced only with `force`.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf.datasets import make_battery
-    >>> from icqf.workflow import StudyOptions, fit_battery, write_meta
-    >>> made = make_battery(n=80, n_items=(6, 6), n_factors=2, n_meta=2, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     study = pathlib.Path(folder, "study")
-    ...     study.mkdir()
-    ...     for name, each in made.battery.instruments.items():
-    ...         each.answers.to_csv(study / f"{name}.csv")
-    ...     options = {"answers": study, "n_components": 2, "beta": 0.1, "n_meta": 2, "meta_beta": 0.1}
-    ...     fit = fit_battery(StudyOptions.of(options), compare=False)
-    ...     names = write_meta(fit, pathlib.Path(folder, "results"))
-    >>> "meta.icqf" in names, "meta.html" in names
-    (True, True)
+    If anything fails, the folder is unchanged. Earlier results are replaced only with `force`.
     """
     model, options = fit.model, fit.options
     tables = {"factor_scores": model.factor_scores(fit.battery)}
@@ -369,28 +298,7 @@ def meta_page(
     *,
     title: str = "",
 ) -> Document:
-    """Describe a fitted battery.
-
-    Parameters
-    ----------
-    battery : Battery
-        The answers that it was fitted to.
-    comparisons : sequence of HierarchyComparison
-        Two stages compared with one flat factorization.
-    title : str
-        Name of the battery.
-
-    Examples
-    --------
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import make_battery
-    >>> from icqf.models import MetaICQF
-    >>> from icqf.workflow import meta_page
-    >>> battery = make_battery(n=100, n_items=(9, 9), n_factors=2, n_meta=2, random_state=0).battery
-    >>> model = MetaICQF(ICQF(2), meta_estimator=ICQF(2)).fit(battery)
-    >>> meta_page(model, battery, title="A and B").title
-    'Meta-factors of A and B'
-    """
+    """Describe a fitted battery."""
     complete = int(battery.answered.all(axis=1).sum())
     data = (
         f"{counted(len(model.loadings_), 'factor')} of {counted(len(battery.names), 'instrument')}, from "

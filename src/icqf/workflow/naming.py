@@ -124,11 +124,11 @@ def rewrite_results(
     --------
     >>> import tempfile
     >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, fit_study, rewrite_results, write_results
+    >>> from icqf.workflow import fit_study, rewrite_results, write_results
     >>> answers, codebook = demo_paths()
-    >>> options = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
+    >>> fit = fit_study(answers, codebook=codebook, n_components=2, beta=0.1, report=False)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = write_results(fit_study(StudyOptions.of(options)), f"{folder}/results")
+    ...     files = write_results(fit, f"{folder}/results")
     ...     rewrite_results(f"{folder}/results", names=["Acting out", "Holding in"]).names
     ('Acting out', 'Holding in')
     """

@@ -262,28 +262,7 @@ missing_codes, reverse, visit
 
 @dataclass(frozen=True)
 class LongitudinalOptions(StudyOptions):
-    """The options of a study of repeated visits: those of `StudyOptions`, and how visits become age bins.
-
-    Parameters
-    ----------
-    age : str or None
-        Column of ages or visits; None recognises it.
-    bins : tuple
-        Empty for automatic bins; else their number, their edges, or the visits in order.
-    binning, within_bin, weigh_nonresponse
-        As in `icqf.models.LongitudinalICQF`.
-    smoothness : tuple of float
-        Candidates for the smoothness; empty for the default ones. Infinity means the same loadings at every
-        visit, which is always tried.
-    permutations : int
-        Number of permutations in the test whether loadings differ between visits; 0 omits the test.
-
-    Examples
-    --------
-    >>> from icqf.workflow import LongitudinalOptions
-    >>> LongitudinalOptions.of({"answers": "visits.csv", "age": "age", "bins": [5, 10, 21]}).bins
-    (5.0, 10.0, 21.0)
-    """
+    """The options of a study of repeated visits: those of `StudyOptions`, and how visits become age bins."""
 
     age: str | None = option(
         None,
@@ -337,16 +316,7 @@ class LongitudinalOptions(StudyOptions):
 
 @dataclass(frozen=True)
 class MetaOptions(StudyOptions):
-    """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery.
-
-    `n_components` may be given by instrument.
-
-    Examples
-    --------
-    >>> from icqf.workflow.options import MetaOptions
-    >>> MetaOptions.of({"answers": "study", "n_components": {"mood": 2, "sleep": "3-5"}}).n_components
-    ('mood=2', 'sleep=3-5')
-    """
+    """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery."""
 
     n_components: tuple[Any, ...] = option(
         (),
@@ -367,14 +337,7 @@ class MetaOptions(StudyOptions):
 
 @dataclass(frozen=True)
 class PlanOptions(StudyOptions):
-    """The options of ``icqf plan``: a model file, or a pilot study with its options, and which sizes.
-
-    Examples
-    --------
-    >>> from icqf.workflow import PlanOptions
-    >>> PlanOptions.of({"answers": "results/model.icqf", "sizes": [200, 400]}).from_model
-    True
-    """
+    """The options of ``icqf plan``: a model file, or a pilot study with its options, and which sizes."""
 
     sizes: tuple[int, ...] = option(
         SAMPLE_SIZES,
@@ -557,14 +520,7 @@ class ScoreColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreOptions(ModelledOptions):
-    """The options of ``icqf score``.
-
-    Examples
-    --------
-    >>> from icqf.workflow import ScoreOptions
-    >>> ScoreOptions.of({"model": "model.icqf", "answers": "new.csv", "format": "parquet"}).format
-    'parquet'
-    """
+    """The options of ``icqf score``."""
 
     intervals: bool = option(True, "Write intervals and information.", kind=Flag())
     level: float = option(0.9, "Probability of the intervals.", kind=Number(least=0.5, most=0.999))
@@ -585,14 +541,7 @@ class ScoreOptions(ModelledOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class DescribeOptions(About):
-    """The options of ``icqf describe``: a model file, and the fields of `icqf.data.About`.
-
-    Examples
-    --------
-    >>> from icqf.workflow import DescribeOptions
-    >>> DescribeOptions.of({"model": "model.icqf", "licence": "cc-by-4.0"}).licence
-    'CC-BY-4.0'
-    """
+    """The options of ``icqf describe``: a model file, and the fields of `icqf.data.About`."""
 
     model: Path = like(ModelledOptions, "model")
     about: Path | None = file(None, "TOML file with these fields.")
@@ -600,14 +549,7 @@ class DescribeOptions(About):
 
 @dataclass(frozen=True, kw_only=True)
 class NormsOptions(Settings):
-    """The options of ``icqf norms``.
-
-    Examples
-    --------
-    >>> from icqf.workflow import NormsOptions
-    >>> NormsOptions.of({"results": "results", "by": ["age", "sex"]}).by
-    ('age', 'sex')
-    """
+    """The options of ``icqf norms``."""
 
     results: Path = file(
         MISSING, "The results folder, or a model file.", argument=True, missing="No results are given."
@@ -657,14 +599,7 @@ class NormsOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class CrosswalkOptions(Settings):
-    """The options of ``icqf crosswalk``.
-
-    Examples
-    --------
-    >>> from icqf.workflow import CrosswalkOptions
-    >>> CrosswalkOptions.of({"answers": "study", "from_": "bdi", "to": "phq9"}).to
-    'phq9'
-    """
+    """The options of ``icqf crosswalk``."""
 
     answers: Path = like(
         StudyFiles, "answers", help="The answers to both: a table, or a folder with one file for each."
@@ -718,14 +653,7 @@ class CrosswalkOptions(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class PersonOptions(ModelledOptions):
-    """The options of ``icqf person``; `id` is the column of ids, and `who` are the ids.
-
-    Examples
-    --------
-    >>> from icqf.workflow import PersonOptions
-    >>> PersonOptions.of({"model": "model.icqf", "answers": "new.csv", "who": ["P017"]}).who
-    ('P017',)
-    """
+    """The options of ``icqf person``; `id` is the column of ids, and `who` are the ids."""
 
     who: tuple[str, ...] = option(
         (), "Participants, by their ids.", take=texts, metavar="ID", whole=True, label="Participant"
@@ -756,15 +684,7 @@ class PersonOptions(ModelledOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class InvarianceOptions(ModelledOptions):
-    """The options of ``icqf invariance``.
-
-    Examples
-    --------
-    >>> from icqf.workflow import InvarianceOptions
-    >>> options = InvarianceOptions.of({"model": "model.icqf", "answers": "new.csv", "by": "sex"})
-    >>> options.parameters
-    {'n_bands': 8, 'n_permutations': 999, 'n_resamples': 100, 'random_state': 0, 'n_jobs': -1}
-    """
+    """The options of ``icqf invariance``."""
 
     by: str = option(
         MISSING,

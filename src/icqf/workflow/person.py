@@ -203,34 +203,8 @@ def write_people(
 ) -> tuple[Path, int]:
     """Write the page of one person to a file, or those of several to a folder.
 
-    Parameters
-    ----------
-    options : PersonOptions
-        The ids, or all of them.
-    out : path, optional
-        A file for one person, in the format of its ending; otherwise a folder. None: a file named after the
-        id, or the folder ``persons``.
-    begin : callable, optional
-        Called with the `People` that were read.
-
-    Returns
-    -------
-    (Path, int)
-        The file or folder, and the number of pages.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf import ICQF
-    >>> from icqf.datasets import demo_paths, load_demo
-    >>> from icqf.workflow import PersonOptions, write_people
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     folder = pathlib.Path(name)
-    ...     ICQF(2).fit(load_demo().select(["q00*"])).save(folder / "model.icqf")
-    ...     options = {"model": folder / "model.icqf", "answers": demo_paths().answers, "who": ["C0006"]}
-    ...     page, n = write_people(PersonOptions.of(options), folder / "page.html")
-    >>> page.name, n
-    ('page.html', 1)
+    Returns the file or folder, and the number of pages. Without `out`, one person's file is named after the
+    id, and the folder of several is ``persons``. `begin` is called with the `People` that were read.
     """
     if not options.who and not options.all:
         raise InputError(

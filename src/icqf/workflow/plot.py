@@ -24,37 +24,9 @@ def plot_results(
     dpi: int = 300,
     force: bool = False,
 ) -> Path:
-    """Draw one figure of a results folder into a file.
+    """Draw one figure of a results folder (`icqf.report.figure_names`) into a file; its ending is the format.
 
-    Parameters
-    ----------
-    folder : path
-        A folder written by `write_results` (or ``icqf fit``).
-    figure : str
-        Such as "heatmap" or "scores"; `icqf.report.figure_names` lists them.
-    out : path
-        The file; its ending (svg, pdf, png, eps or tif) is the format.
-    columns : {1, 2}, optional
-        Width in columns of a journal, 85 or 178 mm; by default, whichever suits the figure.
-    items, factor
-        As in `icqf.report.draw_figure`.
-    dpi : int
-        Dots per inch of a PNG or TIFF file.
-    force : bool
-        Whether to replace an existing file.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, fit_study, plot_results, write_results
-    >>> answers, codebook = demo_paths()
-    >>> asked = {"answers": answers, "codebook": codebook, "items": ["q00*"], "n_components": 2, "beta": 0.1}
-    >>> asked |= {"bootstrap": 0, "figures": False}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = write_results(fit_study(StudyOptions.of(asked)), f"{folder}/results")
-    ...     plot_results(f"{folder}/results", "heatmap", f"{folder}/fig2.pdf", columns=1).name
-    'fig2.pdf'
+    `columns` is the width in columns of a journal, 85 or 178 mm; by default, whichever suits the figure.
     """
     folder, out = Path(folder), Path(out)
     report = _report_in(folder)

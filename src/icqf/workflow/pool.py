@@ -30,11 +30,7 @@ _OTHER_KINDS = {
 def pool_models(paths: Sequence[str | os.PathLike[str]]) -> Pooled:
     """Pool the model files of several sites; see `icqf.analyses.pool`.
 
-    Parameters
-    ----------
-    paths : sequence of path
-        Model files of ``icqf fit``, one from each site. Sites are named after their files, or after their
-        folders if the files all have the same name.
+    Sites are named after their files, or after their folders if the files all have the same name.
 
     Examples
     --------

@@ -32,20 +32,9 @@ _ALIKE = 0.8
 class Preview:
     """Loadings from the best of some starts, ended early.
 
-    Parameters
-    ----------
-    loadings : DataFrame of shape (m, k)
-        What each factor adds to an item's answer, on the item's own range.
-    shares : DataFrame of shape (m, k)
-        The same as shares of the items' ranges.
-    names : tuple of str
-        Names suggested by the items; empty for a factor without one.
-    n_participants : int
-        Participants with answers.
-    settled : bool
-        Whether more iterations would hardly change the loadings.
-    n_starts : int
-        Starts that were tried.
+    `loadings` (m, k) are in points of an item's own range, and `shares` (m, k) in shares of it; `names` are
+    suggested by the items, empty for a factor without one; `settled` is whether more iterations would hardly
+    change the loadings.
     """
 
     loadings: pd.DataFrame

@@ -29,34 +29,20 @@ def write_results(
     tool: str = "fit",
     force: bool = False,
 ) -> list[str]:
-    """Write all results of a fit into `folder`; if anything fails, the folder is unchanged.
+    """Write all results of a fit into `folder`, and return the names of the files.
 
-    Parameters
-    ----------
-    fit : StudyFit
-        The fit.
-    folder : path
-        An existing results folder is replaced only with `force`, and only if its results are of the same
-        `tool`; any other folder that is not empty is refused.
-    tool : str
-        The command.
-    force : bool
-        Whether to replace earlier results.
-
-    Returns
-    -------
-    list of str
-        Names of the files.
+    If anything fails, the folder is unchanged. An existing results folder is replaced only with `force`, and
+    only if its results are of the same `tool`, the command; any other folder that is not empty is refused.
 
     Examples
     --------
     >>> import tempfile
     >>> from icqf.datasets import demo_paths
-    >>> from icqf.workflow import StudyOptions, fit_study, write_results
+    >>> from icqf.workflow import fit_study, write_results
     >>> answers, codebook = demo_paths()
-    >>> options = {"answers": answers, "codebook": codebook, "n_components": 2, "beta": 0.1, "report": False}
+    >>> fit = fit_study(answers, codebook=codebook, n_components=2, beta=0.1, report=False)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     names = write_results(fit_study(StudyOptions.of(options)), f"{folder}/results")
+    ...     names = write_results(fit, f"{folder}/results")
     >>> "scores.csv" in names, "model.icqf" in names
     (True, True)
     """

@@ -75,29 +75,22 @@ def score_file(
     columns: ScoreColumns = _USUAL,
     **roles: Any,
 ) -> Scored:
-    """Score the participants in a file with a model file.
+    """Score the participants in a file with a model file, of a questionnaire, a battery or repeated visits.
+
+    Participants who answered nothing are included, with empty scores; scores about which the answers say
+    next to nothing are empty, too. The last column, ``missing``, says which and why. For a battery, there are
+    scores of the meta-factors and of the instruments' factors, without intervals.
 
     Parameters
     ----------
-    model : path
-        A model file of `icqf.ICQF`, of a battery (`icqf.models.MetaICQF`) or of repeated visits.
     answers, **roles
         New answers, as in `read_for_model`.
     norms : path, optional
-        A norms file of the model (`icqf.analyses.Norms`): adds percentiles and T-scores by the columns that
-        the norms are by.
+        A norms file of the model (`icqf.analyses.Norms`): adds percentiles and T-scores.
     begin : callable, optional
         Called when the files have been read, before scoring.
     columns : ScoreColumns
         Intervals, visits and change.
-
-    Returns
-    -------
-    Scored
-        Each score with its interval and information. Participants who answered nothing are included, with
-        empty scores; scores about which the answers say next to nothing are empty, too. The last column,
-        ``missing``, says which and why. For a battery, scores of the meta-factors and of the instruments'
-        factors, without intervals.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from icqf.analyses import Counterparts, Psychometry
+from icqf.analyses.factor_properties import Counterparts, Psychometry
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import shown_p
 from icqf.models.factor_names import default_names

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from icqf.analyses import Counterparts
+from icqf.analyses.factor_properties import Counterparts
 from icqf.data.answers import describe_answers, describe_confound, missing_bands
 from icqf.data.check import Overview
 from icqf.data.missing_answers import count_left_out
