@@ -45,6 +45,13 @@ def test_branching_means_what_it_says(rows, a, b):
     np.testing.assert_array_equal(shown(f"x == {a} && y != {b}", frame), (x == a) & (y != b))
 
 
+def test_sums_and_means_leave_out_empty_cells():
+    frame = pd.DataFrame({"x": [1, 2, np.nan], "y": [3, np.nan, np.nan]})
+    assert shown("sum([x],[y]) = 4", frame).tolist() == [True, False, False]
+    assert shown("mean([x], [y]) = 2 and MAX([x],[y]) >= 2", frame).tolist() == [True, True, False]
+    assert truth("sum([x], [y], 1) > 0", frame).sure.tolist() == [True, False, False]
+
+
 def test_branching_on_empty_and_text():
     frame = pd.DataFrame({"x": [1, None], "t": ["yes", None], "c___2": [1, 0], "neg___n1": [0, 1]})
     assert shown("[x] = ''", frame).tolist() == [False, True]
@@ -59,21 +66,30 @@ def test_branching_on_empty_and_text():
     [
         ("[unknown] = 1", "'unknown', which is not a column"),
         ("[x]", "a field without a comparison"),
-        ("[x] = ", "ends early"),
+        ("[x] = ", "not a complete condition"),
         ("([x] = 1", "a bracket that is not closed"),
-        ("sum([x],1) > 2", r"the function sum\(\)"),
+        ("round([x],1) > 2", r"the function round\(\)"),
+        ("sum() > 2", "not a complete condition"),
         ("datediff([a], 'today', 'y') > 18", r"the function datediff\(\)"),
         ("[event_1_arm_1][x] = 1", r"another event or instance \(\[event_1_arm_1\]\[x\]\)"),
         ("[user-role] = 'site'", r"the smart variable \[user-role\]"),
         ("[x:label] = 'Yes'", r"the smart variable \[x:label\]"),
-        ("[x] = 1 [x] = 2", "goes on with"),
+        ("[x] = 1 [x] = 2", "not a complete condition"),
+        ("[x] = 1 = 1", "not a complete condition"),
+        ("[x] = '1' '1'", "not a complete condition"),
+        ("[x] = (1, 2)", "not a complete condition"),
+        ("([x] = 1) + 1 > 1", "not a complete condition"),
+        ("[x] ** 2 = 1", "not a complete condition"),
         ("[x] = 'unclosed", "which is not part of it"),
-        ("__import__('os').system('x')", r"has \".system\('x'\)\""),
+        ("__import__('os').system('x')", r"the function __import__\(\)"),
         ("(" * 5000 + "[x]=1" + ")" * 5000, f"more than {DEEPEST} brackets"),
-        ("not " * 4000 + "[x]=1 (", "goes on with"),
+        ("not " * 4000 + "[x]=1 (", "a bracket that is not closed"),
+        ("not " * 4000 + "[x]=1", "not a complete condition|too many parts"),
+        ("-" * 15_000 + "[x]=1", "not a complete condition|too many parts"),
+        ("+".join(["[x]"] * 4500) + "=1", "not a complete condition|too many parts"),
         ("[x]=1 or " * 120_000 + "[x]=1", "has 1080005 characters"),
         ("[x] = y", "'y' where a field"),
-        ("", "ends early"),
+        ("", "not a complete condition"),
     ],
 )
 def test_what_cannot_be_evaluated_says_why(expression, why):

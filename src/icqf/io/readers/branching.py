@@ -1,45 +1,61 @@
 """Branching logic: which questions were asked, by the conditions in a dictionary.
 
 The language is REDCap's (``[smokes] = '1' and [drugs(3)] <> ''``), or that of NDA and ABCD, in which names
-have no brackets (``smokes == 1 && age > 12``). Conditions are parsed here and never run as code.
+have no brackets (``smokes == 1 && age > 12``). A condition becomes a syntax tree of Python, of which only
+logic, comparisons and arithmetic are evaluated here; it is never run as code.
 """
 
 from __future__ import annotations
 
+import ast
 import html
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from icqf.data.questionnaire import Item
+from icqf.errors import shortened
 from icqf.screening.answer_words import plain
 from icqf.screening.missing_codes import number
 
 LONGEST = 20_000  # characters of a condition
 DEEPEST = 60  # brackets within brackets
 _TOKEN = re.compile(
-    r"\s*(?:(?P<field>(?:\[[^\[\]]*\])+)|(?P<text>'[^']*'|\"[^\"]*\")|(?P<number>\d+(?:\.\d+)?|\.\d+)"
-    r"|(?P<sign><>|!=|<=|>=|==|=|<|>)|(?P<join>&&|\|\||!)|(?P<bracket>[(),])|(?P<sum>[-+*/])"
-    r"|(?P<word>[A-Za-z_]\w*))"
+    r"\s*(?:(?P<field>(?:\[[^\[\]]*\])+)|(?P<value>'[^']*'|\"[^\"]*\"|\d+(?:\.\d+)?|\.\d+)"
+    r"|(?P<sign><>|!=|<=|>=|==|&&|\|\||[=<>!(),+*/-]|(?:and|or|not)\b)"
+    r"|(?P<function>[A-Za-z_]\w*(?=\s*\())|(?P<word>[A-Za-z_]\w*))",
+    re.IGNORECASE,
 )
+_SIGNS = {"=": "==", "<>": "!=", "&&": "and", "||": "or", "!": "not"}  # in Python
 _FIELD = re.compile(r"\[\s*(\w+)\s*(?:\(\s*(-?\w+)\s*\))?\s*\]")
 _COMMENT = re.compile(r"^\s*(//|#).*$", re.MULTILINE)
 _QUOTES = str.maketrans("‘’“”\u00a0\n\r\t", "''\"\"    ")
-_COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "=": np.equal,
-    "==": np.equal,
-    "<>": np.not_equal,
-    "!=": np.not_equal,
-    "<": np.less,
-    "<=": np.less_equal,
-    ">": np.greater,
-    ">=": np.greater_equal,
+_COMPARE: dict[type[ast.cmpop], Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
 }
-_ADD = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
+_ADD: dict[type[ast.operator] | type[ast.unaryop], Callable[..., np.ndarray]] = {
+    **{ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide},
+    **{ast.UAdd: np.positive, ast.USub: np.negative},
+}
+_FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
+    "sum": lambda *cells: np.nansum(cells, axis=0),
+    "mean": lambda *cells: np.nanmean(cells, axis=0),
+    "min": lambda *cells: np.nanmin(cells, axis=0),
+    "max": lambda *cells: np.nanmax(cells, axis=0),
+}
+_INCOMPLETE = "is not a complete condition"
 
 
 class NotUnderstood(ValueError):
@@ -48,10 +64,11 @@ class NotUnderstood(ValueError):
 
 @dataclass(frozen=True)
 class Condition:
-    """A parsed condition: the columns it reads, and its tree of operations."""
+    """A parsed condition: the columns it reads, and its expression in Python, in which these begin with _."""
 
     columns: frozenset[str]
-    tree: tuple[object, ...]
+    expression: str
+    tree: ast.expr = field(compare=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,27 +84,60 @@ def parse(condition: str) -> Condition:
     if len(condition) > LONGEST:
         raise NotUnderstood(f"has {len(condition)} characters")
     text = html.unescape(_COMMENT.sub("", condition)).translate(_QUOTES).strip()
-    return _Parser(text, bare="[" not in text).parse()
+    bare = "[" not in text
+    words: list[str] = []
+    columns: set[str] = set()
+    place = depth = 0
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if match is None:
+            raise NotUnderstood(f"has {text[place : place + 20].strip()!r}, which is not part of it")
+        kind, place = str(match.lastgroup), match.end()
+        word = match[kind]
+        if kind == "field" or (kind == "word" and bare):
+            column = _column(word) if kind == "field" else word
+            columns.add(column)
+            word = f"_{column}"
+        elif kind == "word":
+            raise NotUnderstood(f"has {word!r} where a field or a value should be")
+        elif kind == "value":
+            word = f"({word.strip(chr(39) + chr(34))!r})"  # two in a row are not one text
+        elif kind == "function" and word.lower() not in _FUNCTIONS:
+            raise NotUnderstood(f"uses the function {word}()")
+        depth += (word == "(") - (word == ")")
+        if depth > DEEPEST:
+            raise NotUnderstood(f"has more than {DEEPEST} brackets within one another")
+        words.append(word if word[0] in "_('" else _SIGNS.get(word, word.lower()))
+    if depth > 0:
+        raise NotUnderstood("has a bracket that is not closed")
+    expression = " ".join(words)
+    try:
+        return Condition(frozenset(columns), expression, ast.parse(expression, mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError):
+        raise NotUnderstood(_INCOMPLETE) from None
+
+
+def _column(token: str) -> str:
+    """The column of a field in brackets."""
+    if "][" in token:
+        raise NotUnderstood(f"refers to another event or instance ({shortened(token, 60)})")
+    match = _FIELD.fullmatch(token)
+    if match is None:
+        raise NotUnderstood(f"uses the smart variable {shortened(token, 60)}")
+    return box_column(match[1], match[2]) if match[2] else match[1]
 
 
 def in_circles(conditions: Mapping[str, Condition]) -> set[str]:
     """Return the columns whose conditions refer to themselves, directly or by way of others."""
-    uses = _uses(conditions)
-    users: dict[str, set[str]] = {name: set() for name in uses}
-    for name, others in uses.items():
-        for other in others:
-            users[other].add(name)
-    left, ends = {*uses}, [*uses]
-    while ends:  # leave out what refers to nothing, and what nothing refers to
-        name = ends.pop()
-        if name in left and not (uses[name] and users[name]):
-            left.discard(name)
-            for other in uses[name]:
-                users[other].discard(name)
-            for other in users[name]:
-                uses[other].discard(name)
-            ends += [*uses[name], *users[name]]
-    return left
+    place = {name: at for at, name in enumerate(conditions)}
+    pairs = [(place[name], place[other]) for name, used in _uses(conditions).items() for other in used]
+    if not pairs:
+        return set()
+    graph = coo_array((np.ones(len(pairs)), np.transpose(pairs)), shape=(len(place), len(place)))
+    group = connected_components(graph, connection="strong")[1]
+    several = np.bincount(group)[group] > 1
+    itself = {at for at, other in pairs if at == other}
+    return {name for name, at in place.items() if several[at] or at in itself}
 
 
 def _uses(conditions: Mapping[str, Condition]) -> dict[str, set[str]]:
@@ -98,133 +148,6 @@ def _uses(conditions: Mapping[str, Condition]) -> dict[str, set[str]]:
 def box_column(name: str, code: str) -> str:
     """Return the column of one box of a checkbox question."""
     return f"{name}___{code.strip().replace('-', '_').lower()}"
-
-
-class _Parser:
-    def __init__(self, text: str, bare: bool) -> None:
-        self.bare, self.at, self.depth = bare, 0, 0
-        self.columns: set[str] = set()
-        self.tokens: list[tuple[str, str]] = []
-        place = 0
-        while place < len(text):
-            match = _TOKEN.match(text, place)
-            if match is None:
-                raise NotUnderstood(f"has {text[place : place + 20].strip()!r}, which is not part of it")
-            self.tokens.append((str(match.lastgroup), match[str(match.lastgroup)]))
-            place = match.end()
-
-    def parse(self) -> Condition:
-        tree = self._either()
-        if self.at < len(self.tokens):
-            raise NotUnderstood(f"goes on with {self.tokens[self.at][1]!r} where it should end")
-        return Condition(frozenset(self.columns), tree)
-
-    def _next(self, *words: str) -> bool:
-        if self.at < len(self.tokens) and self.tokens[self.at][1].lower() in words:
-            self.at += 1
-            return True
-        return False
-
-    def _either(self) -> tuple[object, ...]:
-        parts = [self._both()]
-        while self._next("or", "||"):
-            parts.append(self._both())
-        return ("or", *parts) if len(parts) > 1 else parts[0]
-
-    def _both(self) -> tuple[object, ...]:
-        parts = [self._one()]
-        while self._next("and", "&&"):
-            parts.append(self._one())
-        return ("and", *parts) if len(parts) > 1 else parts[0]
-
-    def _one(self) -> tuple[object, ...]:
-        negated = False
-        while self._next("not", "!"):
-            negated = not negated
-        part = self._bracket() or self._comparison()
-        return ("not", part) if negated else part
-
-    def _bracket(self) -> tuple[object, ...] | None:
-        """A condition in brackets; None if the bracket is one of a sum."""
-        before = self.at
-        if not self._next("("):
-            return None
-        self._deeper()
-        part = self._either()
-        self.depth -= 1
-        if not self._next(")"):
-            raise NotUnderstood("has a bracket that is not closed")
-        if part[0] == "value" and self.at < len(self.tokens) and self.tokens[self.at][0] in ("sign", "sum"):
-            self.at = before
-            return None
-        return part
-
-    def _deeper(self) -> None:
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise NotUnderstood(f"has more than {DEEPEST} brackets within one another")
-
-    def _comparison(self) -> tuple[object, ...]:
-        left = self._sum()
-        if self.at >= len(self.tokens) or self.tokens[self.at][0] != "sign":
-            if self.depth:
-                return ("value", left)
-            raise NotUnderstood("has a field without a comparison")
-        sign = self.tokens[self.at][1]
-        self.at += 1
-        return ("compare", sign, left, self._sum())
-
-    def _sum(self) -> tuple[object, ...]:
-        left = self._product()
-        while self.at < len(self.tokens) and self.tokens[self.at][1] in ("+", "-"):
-            sign = self.tokens[self.at][1]
-            self.at += 1
-            left = ("add", sign, left, self._product())
-        return left
-
-    def _product(self) -> tuple[object, ...]:
-        left = self._operand()
-        while self.at < len(self.tokens) and self.tokens[self.at][1] in ("*", "/"):
-            sign = self.tokens[self.at][1]
-            self.at += 1
-            left = ("add", sign, left, self._operand())
-        return left
-
-    def _operand(self) -> tuple[object, ...]:
-        if self.at >= len(self.tokens):
-            raise NotUnderstood("ends early")
-        kind, token = self.tokens[self.at]
-        self.at += 1
-        if kind == "field":
-            return self._field(token)
-        if kind in ("text", "number"):
-            return ("text", token.strip("'\""))
-        if token in ("-", "+"):
-            return ("add", token, ("text", "0"), self._operand())
-        if token == "(":
-            self._deeper()
-            inside = self._sum()
-            self.depth -= 1
-            if not self._next(")"):
-                raise NotUnderstood("has a bracket that is not closed")
-            return inside
-        if kind == "word" and self.at < len(self.tokens) and self.tokens[self.at][1] == "(":
-            raise NotUnderstood(f"uses the function {token}()")
-        if kind == "word" and self.bare:
-            self.columns.add(token)
-            return ("field", token)
-        raise NotUnderstood(f"has {token!r} where a field or a value should be")
-
-    def _field(self, token: str) -> tuple[object, ...]:
-        parts = token[1:-1].split("][")
-        if len(parts) > 1:
-            raise NotUnderstood(f"refers to another event or instance ({token})")
-        match = _FIELD.fullmatch(token)
-        if match is None:
-            raise NotUnderstood(f"uses the smart variable {token}")
-        column = box_column(match[1], match[2]) if match[2] else match[1]
-        self.columns.add(column)
-        return ("field", column)
 
 
 @dataclass
@@ -251,49 +174,63 @@ class Branching:
                     known[condition] = self._condition(condition.tree)
                 except NotUnderstood as error:
                     known[condition] = error
+                except RecursionError:
+                    known[condition] = NotUnderstood("has too many parts within one another")
             self._truths[name] = known[condition]
         return self._truths
 
-    def _condition(self, tree: tuple[object, ...]) -> Truth:
-        kind, *parts = tree
-        if kind == "not":
-            inner = self._condition(_tree(parts[0]))
-            return Truth(~inner.holds, inner.sure)
-        if kind == "value":
-            raise NotUnderstood("has a field without a comparison")
-        if kind == "compare":
-            return self._compared(str(parts[0]), _tree(parts[1]), _tree(parts[2]))
-        decides = kind == "or"  # one part that holds decides "or", one that does not decides "and"
-        every = [self._condition(_tree(part)) for part in parts]
-        holds = np.any([each.holds for each in every], axis=0)
-        if kind == "and":
-            holds = np.all([each.holds for each in every], axis=0)
-        decided = np.any([each.sure & (each.holds == decides) for each in every], axis=0)
-        return Truth(holds, decided | np.all([each.sure for each in every], axis=0))
+    def _condition(self, node: ast.expr) -> Truth:
+        match node:
+            case ast.UnaryOp(op=ast.Not(), operand=inner):
+                truth = self._condition(inner)
+                return Truth(~truth.holds, truth.sure)
+            case ast.Compare(left=left, ops=[sign], comparators=[right]):
+                return self._compared(type(sign), left, right)
+            case ast.BoolOp(op=op, values=parts):
+                every = [self._condition(part) for part in parts]
+                holds, sure = (np.stack([getattr(t, at) for t in every]) for at in ("holds", "sure"))
+                decides = isinstance(op, ast.Or)  # one part that holds decides "or"; one that does not, "and"
+                decided = (sure & (holds == decides)).any(axis=0)
+                true = (np.any if decides else np.all)(holds, axis=0)
+                return Truth(np.asarray(true), decided | sure.all(axis=0))
+            case ast.Name() | ast.Constant():
+                raise NotUnderstood("has a field without a comparison")
+        raise NotUnderstood(_INCOMPLETE)
 
-    def _compared(self, sign: str, left: tuple[object, ...], right: tuple[object, ...]) -> Truth:
+    def _compared(self, sign: type[ast.cmpop], left: ast.expr, right: ast.expr) -> Truth:
         (one, one_known), (other, other_known) = self._operand(left), self._operand(right)
         one_number, other_number = _numbers(one), _numbers(other)
         both = ~np.isnan(one_number) & ~np.isnan(other_number)
         holds = both & _COMPARE[sign](one_number, other_number)
-        if sign in ("=", "==", "<>", "!="):
+        if sign in (ast.Eq, ast.NotEq):
             holds = np.where(both, holds, _COMPARE[sign](one, other).astype(bool))
         return Truth(holds, one_known & other_known)
 
-    def _operand(self, tree: tuple[object, ...]) -> tuple[np.ndarray, np.ndarray]:
+    def _operand(self, node: ast.expr) -> tuple[np.ndarray, np.ndarray]:
         """Texts of an operand, and where they are known."""
-        kind, *parts = tree
-        n = len(self.frame)
-        if kind == "text":
-            return np.full(n, str(parts[0]).strip(), dtype=object), np.full(n, True)
-        if kind == "field":
-            return self._column(str(parts[0]))
-        one, one_known = self._operand(_tree(parts[1]))
-        other, other_known = self._operand(_tree(parts[2]))
-        with np.errstate(all="ignore"):
-            total = _ADD[str(parts[0])](_numbers(one), _numbers(other))
-        texts = np.array([number(value) if np.isfinite(value) else "" for value in total], dtype=object)
-        return texts, one_known & other_known
+        combine: Callable[..., np.ndarray] | None = None
+        parts: list[ast.expr] = []
+        match node:
+            case ast.Constant(value=text):
+                return np.full(len(self.frame), str(text).strip(), dtype=object), np.full(
+                    len(self.frame), True
+                )
+            case ast.Name(id=name) if name.startswith("_"):
+                return self._column(name[1:])
+            case ast.BinOp(left=left, op=op, right=right):
+                combine, parts = _ADD.get(type(op)), [left, right]
+            case ast.UnaryOp(op=sign, operand=inner):
+                combine, parts = _ADD.get(type(sign)), [inner]
+            case ast.Call(func=ast.Name(id=name), args=[_, *_] as parts):
+                combine = _FUNCTIONS.get(name)
+        if combine is None:
+            raise NotUnderstood(_INCOMPLETE)
+        texts, known = zip(*map(self._operand, parts), strict=True)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # nothing but empty cells
+            total = combine(*map(_numbers, texts))
+        words = np.array([number(value) if np.isfinite(value) else "" for value in total], dtype=object)
+        return words, np.all(known, axis=0)
 
     def _column(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         if name not in self.frame.columns:
@@ -314,12 +251,6 @@ class Branching:
         texts = [words.get(plain(text), text) if _word(text) else text for text in texts] + [""]
         answered = np.array([text not in silent for text in texts])
         return np.array(texts, dtype=object)[places], answered[places]
-
-
-def _tree(part: object) -> tuple[object, ...]:
-    if not isinstance(part, tuple):
-        raise TypeError(part)
-    return part
 
 
 def _word(text: str) -> bool:

@@ -244,7 +244,12 @@ def find_delimiter(sample: str, source: str = "") -> str:
     for delimiter in DELIMITERS:
         try:
             widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
-        except csv.Error:
+        except csv.Error as error:
+            if "limit" in str(error):
+                raise InputError(
+                    f"{source}: a cell has more than {csv.field_size_limit()} characters. Is a quotation "
+                    "mark never closed?"
+                ) from None
             continue
         several = Counter(width for width in widths if width > 1)
         if several:
