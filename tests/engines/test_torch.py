@@ -138,7 +138,9 @@ def test_sweeps_of_a_kernel_are_those_of_the_processor(shared, interpreter):
     gram = (root @ root.mT).permute(1, 2, 0).expand(3, 3, 70)
     x, gradient = torch.rand((3, 70)), torch.randn((3, 70))
     expected = cd_sweeps_each(x.clone(), gradient.clone(), gram, 0.8, sweeps=2)
+    transposed = x.T.contiguous().T
     torch.testing.assert_close(swept(x, gradient, gram, 0.8, sweeps=2), expected)
+    torch.testing.assert_close(swept(transposed, gradient, gram, 0.8, sweeps=2), expected)
 
 
 # --- a single fit on the device ----------------------------------------------------------------------------

@@ -20,8 +20,11 @@ _CHUNKS = 16  # most parts of the participants of one problem
 
 
 def swept(x: Tensor, gradient: Tensor, gram: Tensor, top: float | None, *, sweeps: int) -> Tensor:
-    """Coordinate sweeps over the columns of x (k, n), each with its own Gram matrix (k, k, n), in place."""
-    k, n = x.shape
+    """Coordinate sweeps over the columns of x (k, n), each with its own Gram matrix (k, k, n).
+
+    The kernel reads and writes rows one after the other, so a transposed x is copied; any other is changed.
+    """
+    (k, n), x = x.shape, x.contiguous()
     highest = torch.inf if top is None else top
     kernels.sweeps_kernel[(-(-n // _ROWS),)](
         x, gradient.contiguous(), gram, highest, n, k, sweeps, *gram.stride(), KP=room(k), BN=_ROWS

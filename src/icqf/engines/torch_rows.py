@@ -238,7 +238,7 @@ class DeviceRows:
         return after, D, sigma * _product(weighted[first] * after[second], active.mT)
 
     def _swept(self, x: Tensor, gradient: Tensor, gram: Tensor, terms: Terms, sweeps: int) -> Tensor:
-        """Sweeps over scores (k, n), in place, with one Gram matrix for all or each.
+        """Sweeps over scores x (k, n), which may be changed, with one Gram matrix for all or each.
 
         `gradient` is that without the penalty.
         """
@@ -425,7 +425,7 @@ class DeviceRows:
     def _begin_at(self, W: Tensor) -> None:
         """Place the participants at these scores (k, n), nobody at the upper bound."""
         if self.W.shape != W.shape:
-            self.W, self.previous = (torch.empty_like(W, dtype=self.X.dtype) for _ in range(2))
+            self.W, self.previous = (self.X.new_empty(W.shape) for _ in range(2))
             self._recorded.clear()
         self.W.copy_(W)
         self.previous.copy_(self.W)
