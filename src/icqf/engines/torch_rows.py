@@ -9,7 +9,9 @@ one go. Once a fit is iterated, those few whose exact scores touch the bound are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
@@ -61,6 +63,7 @@ from icqf.core.sweeps import cd_sweeps_each
 from icqf.engines.torch_batch import Array, Tensor, memory
 
 T = TypeVar("T")
+Work = Callable[[Tensor], Mapping[str, Tensor | None]]
 _SWEEPS, _ROUNDS = 6, 500  # of exact scores: sweeps in a round, and rounds
 _NEAR = 1e-6  # of its bound: from here on a reconstructed answer is left to the processor
 _FLAT = 1e-12  # less curvature than this is none
@@ -154,14 +157,13 @@ class DeviceRows:
         Q: Array,
     ) -> dict[str, Any]:
         """Do some work with a momentum and loadings, as recorded if it was done before."""
-        if name not in self._recorded:
+        recorded = self._recorded.setdefault(name, Recorded(self._device))
 
-            def own(given: Tensor) -> Mapping[str, Tensor | None]:
-                given = given.to(self.X.dtype)
-                return work(given[0], given[1:].reshape(Q.shape))
+        def own(given: Tensor) -> Mapping[str, Tensor | None]:
+            given = given.to(self.X.dtype)
+            return work(given[0], given[1:].reshape(Q.shape))
 
-            self._recorded[name] = Recorded(own, self._device)
-        return self._recorded[name](np.append(momentum, Q))
+        return recorded(own, np.append(momentum, Q))
 
     def _moved(self, momentum: Tensor, Q: Tensor, *, look: bool = False) -> dict[str, Tensor | None]:
         """Move the scores; what the loadings need."""
@@ -494,42 +496,55 @@ def _split(found: Mapping[str, Tensor | None], numbers: Array) -> dict[str, Any]
 class Recorded:
     """Work on a device, which a GPU records at the second time and repeats from then on.
 
-    `work` receives the given numbers on the device and returns tensors. Whatever else it reads or changes
-    must stay in its place, and it must not wait for the device.
+    The work is handed in at each call, always the same, so that this does not keep its owner alive. It takes
+    the given numbers on the device and returns tensors. Whatever else it reads or changes must stay in its
+    place, and it must not wait for the device.
     """
 
-    def __init__(self, work: Callable[[Tensor], Mapping[str, Tensor | None]], device: torch.device) -> None:
-        self._work, self._device = work, device
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
         self._given: Tensor | None = None
         self._found: Mapping[str, Tensor | None] = {}
         self._numbers = torch.empty(0)
         self._graph: Any = None
 
-    def __call__(self, numbers: Array) -> dict[str, Any]:
+    def __call__(self, work: Work, numbers: Array) -> dict[str, Any]:
         """Do it with these numbers; what was found, copied from the device."""
         given = torch.from_numpy(np.asarray(numbers, dtype=np.float64))
         if self._given is None or self._device.type != "cuda":
             self._given = given.to(self._device)
-            self._do(self._given)
+            self._do(work, self._given)
         else:
             self._given.copy_(given)
             if self._graph is None:
-                self._record(self._given)
+                self._record(work, self._given)
             self._graph.replay()
         return _split(self._found, self._numbers.cpu().numpy()) if len(self._numbers) else {}
 
-    def _do(self, given: Tensor) -> None:
-        self._found = self._work(given)
+    def _do(self, work: Work, given: Tensor) -> None:
+        self._found = work(given)
         self._numbers = _together(self._found)
 
-    def _record(self, given: Tensor) -> None:
+    def _record(self, work: Work, given: Tensor) -> None:
         self._graph, beside = torch.cuda.CUDAGraph(), torch.cuda.Stream()
         beside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(beside):
+        with torch.cuda.stream(beside), _nothing_collected():
             self._graph.capture_begin(capture_error_mode="thread_local")
-            self._do(given)
+            self._do(work, given)
             self._graph.capture_end()
         torch.cuda.current_stream().wait_stream(beside)
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Without garbage collection: to free an earlier recording would break off the one being made."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 _PASSES: dict[type, Callable[[DeviceRows, Any], Any]] = {
