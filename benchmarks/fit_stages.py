@@ -29,7 +29,7 @@ from compare import ONE_THREAD, ROOT
 # By stage, where its work is called; places that a version does not have are passed over.
 STAGES = {
     "read": ["icqf.workflow.read:read_study"],
-    "check": ["icqf.cli.commands.fit:announce", "icqf.cli.commands.demo:announce"],
+    "check": ["icqf.cli.commands.study:announce"],
     "search": ["icqf.models.icqfcv:run_search", "icqf.models.icqfcv:ICQFCV._candidates"],
     "final fit": ["icqf.models.icqf:ICQF.solve"],
     "scores": ["icqf.workflow.fit:scores_of_fit", "icqf.models.icqf:ICQF.keep"],
@@ -134,8 +134,7 @@ def one_run(command: list[str], *, stages: bool) -> None:
     sys.argv = ["icqf", *command]
     clock = Clock()
     if stages:
-        import icqf.cli.commands.demo
-        import icqf.cli.commands.fit
+        import icqf.cli.commands.study
         import icqf.workflow.demo
         import icqf.workflow.results
 

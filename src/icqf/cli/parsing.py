@@ -51,6 +51,18 @@ class ManyCommand(click.Command):
             raise
 
 
+def command(short_help: str, examples: str) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a command of the function's name; `examples` has one line each, shown below the options."""
+    lines = [line.strip() for line in examples.splitlines()]
+    title = "Example:" if len(lines) == 1 else "Examples:"
+    return click.command(
+        short_help=short_help,
+        cls=ManyCommand,
+        context_settings={"show_default": True},
+        epilog="\n".join(["\b", title, *(f"  {line}" for line in lines)]),
+    )
+
+
 def _not_given(ctx: click.Context, message: str) -> click.UsageError:
     """Return an error for a missing file, naming the option that may have taken it."""
     many = [option for option in ctx.command.params if isinstance(option, ManyOption)]

@@ -1,1 +1,1 @@
-"""One module per command."""
+"""The commands, by what they are about."""

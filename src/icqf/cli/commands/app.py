@@ -9,21 +9,17 @@ from typing import Any
 
 import click
 
-from icqf.cli.parsing import FILE
+from icqf.cli.parsing import FILE, command
 from icqf.cli.terminal import echo
 from icqf.errors import InputError
 
 _NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "python_multipart": "python-multipart"}
 
 
-@click.command(
-    "app",
-    short_help="The whole analysis in a browser, on this computer.",
-    context_settings={"show_default": True},
-    epilog="""\b
-Examples:
-  icqf app
-  icqf app --folder ~/studies/runs --no-open""",
+@command(
+    "The whole analysis in a browser, on this computer.",
+    """icqf app
+    icqf app --folder ~/studies/runs --no-open""",
 )
 @click.option("--folder", type=FILE, default=Path("~/icqf-runs"), help="Folder for the runs.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port.  [default: 8765, or another free one]")
@@ -37,7 +33,7 @@ Examples:
     is_flag=True,
     help="Allow a --host that other computers can reach: answers are then sent unencrypted.",
 )
-def command(
+def app(
     folder: Path, port: int | None, opens: bool, limit: int | None, host: str, allow_other_machines: bool
 ) -> None:
     """Check and fit a questionnaire's answers, read the report, and score participants, in the browser.

@@ -9,28 +9,23 @@ from typing import Any
 import click
 
 from icqf.cli.job import job, job_options, say, show_notes, typed
-from icqf.cli.parsing import ManyCommand, options_of, settings
+from icqf.cli.parsing import command, options_of, settings
 from icqf.cli.terminal import echo
 from icqf.workflow.options import CrosswalkOptions
 
 
-@click.command(
-    "crosswalk",
-    short_help="Scores of one questionnaire from another.",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
-    epilog="""\b
-Examples:
-  icqf crosswalk study/ --from bdi --to phq9
-  icqf crosswalk answers.csv --from 'bdi*' --to 'phq*' --by sex age
-  icqf crosswalk answers.csv --from bdi-items.csv --to phq-items.csv
-  icqf crosswalk study/ --from bdi --to phq9 --model phq9-results
-  icqf score crosswalk new.csv --out predicted.csv""",
+@command(
+    "Scores of one questionnaire from another.",
+    """icqf crosswalk study/ --from bdi --to phq9
+    icqf crosswalk answers.csv --from 'bdi*' --to 'phq*' --by sex age
+    icqf crosswalk answers.csv --from bdi-items.csv --to phq-items.csv
+    icqf crosswalk study/ --from bdi --to phq9 --model phq9-results
+    icqf score crosswalk new.csv --out predicted.csv""",
 )
 @settings(CrosswalkOptions)
 @job_options("crosswalk", out_help="Folder for the crosswalk, its table and page.", without=["resume"])
 @click.pass_context
-def command(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
+def crosswalk(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Learn to predict scores of one questionnaire from answers to another, from participants with both.
 
     ANSWERS is a folder with one file for each questionnaire, named after them and joined by participant id,

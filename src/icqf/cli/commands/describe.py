@@ -7,27 +7,22 @@ from typing import Any
 import click
 
 from icqf.cli.job import say
-from icqf.cli.parsing import ManyCommand, is_typed, options_of, settings
+from icqf.cli.parsing import command, is_typed, options_of, settings
 from icqf.cli.terminal import echo
 from icqf.data.about import About
 from icqf.data.settings import options_in
 from icqf.workflow.options import DescribeOptions
 
 
-@click.command(
-    "describe",
-    short_help="State a model's sample, licence and citation.",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
-    epilog="""\b
-Examples:
-  icqf describe results --licence CC-BY-4.0 --sample "outpatients of two clinics in Ohio, 2021"
-  icqf describe results/model.icqf --about study.toml
-  icqf describe results --contact ''""",
+@command(
+    "State a model's sample, licence and citation.",
+    """icqf describe results --licence CC-BY-4.0 --sample "outpatients of two clinics in Ohio, 2021"
+    icqf describe results/model.icqf --about study.toml
+    icqf describe results --contact ''""",
 )
 @settings(DescribeOptions, without=["config"])
 @click.pass_context
-def command(ctx: click.Context, **_: Any) -> None:
+def describe(ctx: click.Context, **_: Any) -> None:
     """Write into MODEL what only people know about it, and list what is not stated.
 
     MODEL is a model file or a results folder. Nothing is refitted, and scores stay the same. An empty text

@@ -7,21 +7,16 @@ from typing import Any
 
 import click
 
-from icqf.cli.parsing import FILE, ManyCommand, options_of, settings
+from icqf.cli.parsing import FILE, command, options_of, settings
 from icqf.cli.terminal import echo
 from icqf.workflow.options import PreregistrationOptions
 
 
-@click.command(
-    "preregister",
-    short_help="Freeze the plan of an analysis before the data are seen.",
-    cls=ManyCommand,
-    context_settings={"show_default": True},
-    epilog="""\b
-Examples:
-  icqf preregister --template decisions.toml
-  icqf preregister --codebook items.csv --confounds age sex --decisions decisions.toml
-  icqf fit answers.csv --plan preregistration.toml --out results          (later, with the data)""",
+@command(
+    "Freeze the plan of an analysis before the data are seen.",
+    """icqf preregister --template decisions.toml
+    icqf preregister --codebook items.csv --confounds age sex --decisions decisions.toml
+    icqf fit answers.csv --plan preregistration.toml --out results          (later, with the data)""",
 )
 @click.option("--template", type=FILE, help="Write the questions to answer to this file, and stop.")
 @settings(
@@ -37,7 +32,7 @@ Examples:
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.pass_context
-def command(ctx: click.Context, template: Path | None, out: Path, force: bool, **_: Any) -> None:
+def preregister(ctx: click.Context, template: Path | None, out: Path, force: bool, **_: Any) -> None:
     """Freeze the plan of an analysis: settings, codebook and decisions, before the data are seen.
 
     No answers are read. First write the questions of a preregistration with --template and answer them in a

@@ -7,19 +7,15 @@ from pathlib import Path
 
 import click
 
-from icqf.cli.parsing import FILE
+from icqf.cli.parsing import FILE, command
 from icqf.cli.terminal import echo, write_data
 
 
-@click.command(
-    "show",
-    short_help="A model's card: sample, factors, limits, licence.",
-    context_settings={"show_default": True},
-    epilog="""\b
-Examples:
-  icqf show results
-  icqf show results/model.icqf --all
-  icqf show results --markdown > MODEL_CARD.md""",
+@command(
+    "A model's card: sample, factors, limits, licence.",
+    """icqf show results
+    icqf show results/model.icqf --all
+    icqf show results --markdown > MODEL_CARD.md""",
 )
 @click.argument("model", type=FILE)
 @click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
@@ -28,7 +24,7 @@ Examples:
 @click.option("--markdown", is_flag=True, help="Write Markdown, for GitHub, OSF and others.")
 @click.option("--front-matter", is_flag=True, help="The same, with the YAML that Hugging Face reads.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON.")
-def command(
+def show(
     model: Path,
     top: int,
     everything: bool,
