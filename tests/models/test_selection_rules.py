@@ -12,7 +12,7 @@ from icqf.models.selection_rules import (
     SAME,
     Choice,
     Evidence,
-    _pick,
+    _picks,
     best_by_k,
     best_row,
     choice_elsewhere,
@@ -211,8 +211,40 @@ def test_a_resample_that_draws_every_fold_once_is_the_choice_itself(folds, n_ks,
     agreement = agreement if rule == "stable" else None
     of_best = errors[:, mean.argmin()]
     spread = of_best.std(ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else 0.0
-    at = _pick(mean, spread, ks, RULES.load(rule), agreement, within)
+    at = slow_pick(mean, spread, ks, rule, agreement, within)
     assert (ks[at], betas[at]) == expected
+
+
+def slow_pick(errors, spread, ks, rule, merit, within):
+    """The candidate that a rule picks, one candidate after the other."""
+    best = min(errors)
+    close = best * (1 + within) if within is not None else best + spread
+    if rule == "min":
+        number = min(k for k, error in zip(ks, errors, strict=True) if error <= best * (1 + SAME))
+    elif rule == "one_se":
+        number = min(k for k, error in zip(ks, errors, strict=True) if error <= close)
+    else:
+        highest = close if rule == "stable" else np.inf
+        most = max(ks) if rule == "stable" else ks[list(errors).index(best)]
+        among = [at for at, error in enumerate(errors) if error <= highest and ks[at] <= most]
+        number = max((merit[at], ks[at]) for at in among)[1]
+    return min((error, at) for at, (k, error) in enumerate(zip(ks, errors, strict=True)) if k == number)[1]
+
+
+@pytest.mark.parametrize("rule", ["min", "one_se", "stable", "replicable"])
+@pytest.mark.parametrize("within", [None, 0.02])
+def test_many_lines_of_errors_are_picked_from_one_by_one(rule, within):
+    rng = np.random.default_rng(4)
+    ks = np.repeat([2, 3, 4, 6], 3)
+    errors, spreads = 1 + 0.1 * rng.random((200, len(ks))), 0.05 * rng.random(200)
+    merit = np.repeat([0.5, 0.9, 0.9, 0.2], 3) if rule in ("stable", "replicable") else None
+    picked = _picks(errors, spreads, ks, RULES.load(rule), merit, within)
+    expected = [
+        slow_pick(error, spread, ks, rule, merit, within)
+        for error, spread in zip(errors, spreads, strict=True)
+    ]
+    assert picked.tolist() == expected
+    assert len(set(expected)) > 3
 
 
 @settings(deadline=None, max_examples=20)

@@ -37,34 +37,44 @@ class SelectionRule:
     # what the chosen number does, to follow "the number of factors that": messages, reports and the
     # Methods text use it
     description: str
-    # called with the errors of all candidates, their numbers of factors, the error that still counts as
-    # close to the lowest, and what else the rule looks at (of each candidate; None where it looks at
-    # nothing); returns a number of factors
-    number: Callable[[np.ndarray, np.ndarray, float, np.ndarray | None], int]
+    # called with the errors of all candidates (times, candidates), each line a choice of its own, their
+    # numbers of factors, the error (times, 1) that still counts as close to the lowest, and what else the
+    # rule looks at (of each candidate; None where it looks at nothing); returns numbers of factors (times,)
+    number: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None], np.ndarray]
     # the table ("stability" or "replicable") and its column that the rule needs in addition to the errors
     looks_at: tuple[str, str] | None = None
 
 
-def _lowest(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
-    return int(ks[errors <= errors.min() * (1 + SAME)].min())
+def _lowest(errors: np.ndarray, ks: np.ndarray, close: np.ndarray, merit: np.ndarray | None) -> np.ndarray:
+    return _smallest(ks, errors <= errors.min(axis=1, keepdims=True) * (1 + SAME))
 
 
-def _fewest(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
-    return int(ks[errors <= close].min())
+def _fewest(errors: np.ndarray, ks: np.ndarray, close: np.ndarray, merit: np.ndarray | None) -> np.ndarray:
+    return _smallest(ks, errors <= close)
 
 
-def _best_close(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
+def _best_close(
+    errors: np.ndarray, ks: np.ndarray, close: np.ndarray, merit: np.ndarray | None
+) -> np.ndarray:
     return _most(ks, merit, errors <= close)
 
 
-def _best_below(errors: np.ndarray, ks: np.ndarray, close: float, merit: np.ndarray | None) -> int:
-    return _most(ks, merit, ks <= ks[np.argmin(errors)])
+def _best_below(
+    errors: np.ndarray, ks: np.ndarray, close: np.ndarray, merit: np.ndarray | None
+) -> np.ndarray:
+    return _most(ks, merit, ks <= ks[errors.argmin(axis=1)][:, None])
 
 
-def _most(ks: np.ndarray, merit: np.ndarray | None, among: np.ndarray) -> int:
+def _smallest(ks: np.ndarray, among: np.ndarray) -> np.ndarray:
+    found: np.ndarray = np.where(among, ks, ks.max()).min(axis=1)
+    return found
+
+
+def _most(ks: np.ndarray, merit: np.ndarray | None, among: np.ndarray) -> np.ndarray:
     """The largest number of factors among those with the highest merit."""
     worth = np.where(among, np.asarray(merit, dtype=float), np.nan)
-    return int(ks[worth == np.nanmax(worth)].max())
+    found: np.ndarray = np.where(worth == np.nanmax(worth, axis=1, keepdims=True), ks, 0).max(axis=1)
+    return found
 
 
 MIN = SelectionRule("predicts hidden answers best (lowest mean squared error)", _lowest)
@@ -282,7 +292,7 @@ def choose(
     ks, spread = table["n_components"].to_numpy(), table["standard_error"].to_numpy()
     merit = _merit(rule, ks, stability, replicable)
     errors = table["error"].to_numpy()
-    at = _pick(errors, spread[errors.argmin()], ks, RULES.load(rule), merit, within)
+    (at,) = _picks(errors[None], spread[[errors.argmin()]], ks, RULES.load(rule), merit, within)
     return int(ks[at]), float(table["beta"].iloc[at])
 
 
@@ -363,10 +373,7 @@ def draws(
     lowest = errors.argmin(axis=1)
     spreads = evidence.standard_errors[columns][lowest]
     merit, chosen_by = _merit(rule, ks, stability, replicable), RULES.load(rule)
-    picks = [
-        _pick(error, spread, ks, chosen_by, merit, within)
-        for error, spread in zip(errors, spreads, strict=True)
-    ]
+    picks = _picks(errors, spreads, ks, chosen_by, merit, within)
     return columns[picks], columns[lowest]
 
 
@@ -401,16 +408,16 @@ def _merit(
     return table.set_index("n_components")[column].reindex(ks).to_numpy()
 
 
-def _pick(
+def _picks(
     errors: np.ndarray,
-    spread: float,
+    spreads: np.ndarray,
     ks: np.ndarray,
     rule: SelectionRule,
     merit: np.ndarray | None,
     within: float | None,
-) -> int:
-    """The candidate a rule picks, from the errors of all (ks sorted); `spread` is that of the lowest."""
-    lowest = errors.min()
-    close = lowest * (1 + within) if within is not None else lowest + spread
-    same_k = (ks == rule.number(errors, ks, close, merit)).nonzero()[0]
-    return int(same_k[errors[same_k].argmin()])
+) -> np.ndarray:
+    """The candidate a rule picks for each line of errors (ks sorted); `spreads` are those of the lowest."""
+    lowest = errors.min(axis=1, keepdims=True)
+    close = lowest * (1 + within) if within is not None else lowest + spreads[:, None]
+    number = rule.number(errors, ks, close, merit)
+    return np.where(ks == number[:, None], errors, np.inf).argmin(axis=1)
