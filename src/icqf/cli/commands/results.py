@@ -1,4 +1,4 @@
-"""Commands about results: report, figures, scores of new participants, norms, pages about persons, pooling."""
+"""Commands about results: report, figures, scores of new participants, norms, persons, pooling."""
 
 from __future__ import annotations
 
