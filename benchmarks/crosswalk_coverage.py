@@ -5,8 +5,10 @@ Every participant has two traits for each questionnaire; `RELATIONS` says how th
 correlate (the second ones half as much). Loadings differ between items, some items are reversed in the file,
 and 3 % of the answers of the source are missing. "rare" items are symptoms that most people do not have.
 
-Settings were committed before the first run: 3 kinds of answers, 3 relations, 3 sizes, `STUDIES` studies in
-each, 2 000 new people. Stated: 90 %. A group of cells is well if coverage is within 3 points of that.
+Settings were committed before each run: 3 kinds of answers, 3 relations, 4 sizes, `STUDIES` studies in each,
+2 000 new people. Stated: 90 %. A group of cells is well if coverage is within 3 points of that. A first run
+(seeds from 47 000, without the smallest size) held 83 to 88 % with 150 learners and rare symptoms, because
+the errors of the third with the highest predictions were left out; this run has other seeds.
 Comparison: the sum of the target regressed on the sum of the source (straight line, normal 90 % interval),
 by numpy alone.
 
@@ -26,8 +28,8 @@ from icqf.data import Item, Questionnaire
 
 ANSWERS = {"graded": (3, 0.0), "yes/no": (1, 0.0), "rare": (3, 1.3)}  # highest answer, difficulty
 RELATIONS = {"strong": 0.9, "weak": 0.35, "none": 0.0}
-SIZES = (150, 400, 1500)
-STUDIES, NEW, FIRST_SEED = 40, 2000, 47_000
+SIZES = (80, 150, 400, 1500)
+STUDIES, NEW, FIRST_SEED = 40, 2000, 91_000
 ITEMS = (15, 10)  # of source and target
 LEVEL, Z = 0.9, 1.6449
 

@@ -215,6 +215,15 @@ def test_errors_are_those_of_neighbours():
     assert errors.spread[-1] > 2 * errors.spread[0]
 
 
+@pytest.mark.parametrize("n", [101, 150, 199, 200, 301])
+def test_everyone_is_in_a_window_of_errors(n):
+    predicted = np.linspace(0, 1, n)
+    errors = Errors.of(predicted, predicted + np.where(predicted > 0.8, 9.0, 0.0) * (-1) ** np.arange(n))
+    assert errors.at[0] == pytest.approx(predicted[:100].mean(), abs=0.001)
+    assert errors.at[-1] == pytest.approx(predicted[-100:].mean(), abs=0.001)
+    assert errors.quantiles[-1, -1] == 9.0  # the largest errors are among the highest predictions
+
+
 def test_linking_finds_the_score_of_the_same_smoothed_rank():
     rng = np.random.default_rng(3)
     x, y = rng.integers(0, 20, 200).astype(float), rng.integers(0, 40, 200).astype(float)

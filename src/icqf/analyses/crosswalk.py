@@ -148,7 +148,8 @@ class Errors:
         n = len(y)
         order = np.lexsort((y, predicted))
         size = min(n, max(WINDOW, -(-n // 8)))
-        starts = np.linspace(0, n - size, max(1, 2 * (n // size) - 1)).round().astype(int)
+        count = max(1 + (n > size), 2 * (n // size) - 1)  # the last one ends with the highest prediction
+        starts = np.linspace(0, n - size, count).round().astype(int)
         rows = []
         for start in starts:
             mine = order[start : start + size]
