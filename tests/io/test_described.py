@@ -43,6 +43,12 @@ def test_bad_sidecars(bids):
     sidecar.write_text('{"q1": \n oops}')
     with pytest.raises(InputError, match=r"sleep.json: .*line 2"):
         read_questionnaire(bids)
+    sidecar.write_text('{"q1": {}, "q1": {}}')
+    with pytest.raises(InputError, match=r"^sleep.json: the name 'q1' occurs twice"):
+        read_questionnaire(bids)
+    sidecar.write_text('{"q1": 1}')
+    with pytest.raises(InputError, match=r"sleep.json: it describes no column"):
+        read_questionnaire(bids)
     sidecar.write_text("[]")
     with pytest.raises(InputError, match=r"sleep.json: this must be a JSON object"):
         read_questionnaire(bids)

@@ -173,6 +173,43 @@ def test_answers_where_the_question_was_hidden_are_kept(tmp_path):
     assert found.answers["alc_1"].notna().all()
 
 
+def test_codes_of_questions_that_were_not_asked(tmp_path):
+    """In place of an empty cell, NDA and ABCD write a code where a question was skipped."""
+    data, definition = nda(tmp_path)
+    cells = pd.read_csv(data, sep="\t", dtype=str, keep_default_na=False)
+    hidden = cells["drinks"].eq("0") & cells.index.isin(range(1, 90))
+    cells.loc[hidden, "alc_1"] = "999"  # a code of the question, hidden by its condition
+    cells.to_csv(data, sep="\t", index=False)
+    found = read_questionnaire(data, codebook=definition)
+    assert found.structural["alc_1"].to_numpy()[hidden[1:]].all()
+    assert "hides the question" not in " ".join(found.notes)
+
+    notes = (
+        "0=No; 1=Yes; 555=Not administered; 888=Question not asked due to primary question (branching logic)"
+    )
+    rows = [["var_name", "var_label", "notes"], *([f"sad_{j}", "", notes] for j in (1, 2, 3))]
+    pd.DataFrame(rows).to_csv(tmp_path / "ksads.csv", index=False, header=False)
+    answers = pd.DataFrame({"src_subject_id": [f"NDAR_{i}" for i in range(40)]})
+    answers = answers.assign(sad_1=[0, 1] * 20, sad_2=[888, 1] * 20, sad_3=[555, 1, 888, 0] * 10)
+    answers.to_csv(tmp_path / "mh.csv", index=False)
+    found = read_questionnaire(tmp_path / "mh.csv", codebook=tmp_path / "ksads.csv")
+    assert found.structural.sum().tolist() == [0, 20, 20] and found.answers.isna().sum().sum() == 40
+    lowest = read_questionnaire(tmp_path / "mh.csv", codebook=tmp_path / "ksads.csv", not_asked="lowest")
+    assert lowest.answers.iloc[0, 1] == 0 and lowest.answers["sad_3"].isna().sum() == 10  # 555 stays missing
+
+
+def test_two_choices_with_one_value(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    dictionary.write_text(dictionary.read_text().replace("| 1, Sometimes", "| 0, Sometimes", 1))
+    with pytest.raises(InputError, match="has two choices with the value '0'"):
+        read_questionnaire(data, codebook=dictionary)
+
+
+def test_descriptive_texts_of_a_project_are_no_columns(tmp_path):
+    project = redcap_xml(tmp_path)
+    assert 'OID="intro"' in project.read_text() and "intro" not in read_table(project).frame.columns
+
+
 def test_stated_reversal(tmp_path):
     data, dictionary = redcap(tmp_path)
     lines = dictionary.read_text().splitlines()
@@ -263,6 +300,12 @@ def test_xml_cut_anywhere_is_refused(tmp_path):
         ("Age is rounded to months", "0 :: 1260", 0, 1260, ()),
         ("Ask if x == 1; score = sum", "", None, None, ()),
         ("See 1=a; 1=b", "", None, None, ()),
+        ("999=missing", "0::3;999", 0, 3, (999,)),
+        ("-1=Not applicable", "-1;0::3", 0, 3, (-1,)),
+        ("1=low; 4=high; 99=NK", "1::4; 99", 1, 4, (99,)),
+        ("", "0::3; NaN", 0, 3, ()),
+        ("0=No; 1=Yes; 555 = Not administered in the assessment", "", 0, 1, (555,)),
+        ("0=No; 1=Yes; 888 = Question not asked due to primary question response", "", 0, 1, (888,)),
     ],
 )
 def test_labels_and_ranges(notes, span, low, high, codes):

@@ -172,6 +172,14 @@ def test_answers_in_later_sentences_and_in_lines(tmp_path):
     assert study.items[-1].labels[1:] == ((1, "I like being 3"), (2, "I do not"))
 
 
+def test_names_in_quotation_marks(personality):
+    codebook = personality / "codebook.txt"
+    codebook.write_text(CODEBOOK.replace("X2\tStatement", '"X2" : "Statement'), encoding="utf-8")
+    study = read_questionnaire(personality / "data.csv", codebook=codebook)
+    assert [item.name for item in study.items] == SCALE
+    assert study.items[1].wording == "Statement X2; it's so."
+
+
 def test_a_line_that_occurs_twice(personality):
     codebook = personality / "codebook.txt"
     codebook.write_text(CODEBOOK + "\nX1\tOnce more.\n", encoding="utf-8")

@@ -183,3 +183,18 @@ def test_a_table_of_items_as_columns_is_left_alone(save):
     assert read_questionnaire(save(frame), items=ITEMS).answers.shape == (12, 4)
     with pytest.raises(InputError, match="the id 'P0' in column 'id' appears in rows 2 and 14"):
         read_questionnaire(save(long(wide())), long="no", items="answer")
+
+
+def test_items_are_in_the_order_of_their_numbers(save):
+    """Somebody who left out an item may be the first in the file."""
+    rows = [(f"P{i}", f"Q{j}", (i + j) % 4) for i in range(12) for j in (10, 9, 2, 1, 3) if (i, j) != (0, 2)]
+    read = read_questionnaire(save(pd.DataFrame(rows, columns=["id", "item", "resp"])))
+    assert list(read.answers.columns) == ["Q1", "Q2", "Q3", "Q9", "Q10"]
+    assert read.answers.loc["P1"].tolist() == [2, 3, 0, 2, 3] and np.isnan(read.answers.loc["P0", "Q2"])
+
+
+def test_answers_in_fractions(save):
+    frame = long(wide(), answer="resp").assign(resp=lambda table: table["resp"] / 3)
+    read = read_questionnaire(save(frame))
+    assert list(read.answers.columns) == ITEMS and read.items[0].max is None
+    np.testing.assert_allclose(read.answers.to_numpy(), wide()[ITEMS].to_numpy() / 3)

@@ -199,6 +199,7 @@ _NO_ANSWER_PHRASES = (
     r"|prefer no answer",
     r"(no|not|never) (answer(ed)?|response|asked|applicable|available|done|reported|stated|specified"
     r"|ascertained|assessed|administered|collected|recorded)|inapplicable|no (answer|response) given",
+    r"((question|item) (was )?)?not (asked|administered)( (in|at|by|due|because) .*)?",
     r"(cant|cannot|can not|unable to) (say|answer|choose|tell)|none given|no data|non ?response|unanswered",
     r"skip(ped)?|(valid|legitimate|logical) skip|unknown|n ?a|(left )?blank",
 )

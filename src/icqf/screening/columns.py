@@ -218,7 +218,7 @@ def recognise(
     columns: dict[str, _Content] = {}
     for name in names:
         if name not in reasons:
-            column = _column(frame[name], many=name in declared)
+            column = _column(frame[name], many=name in declared, parts=name in (questions or ()))
             if name in declared and column.reason in ("constant", "empty", "text"):
                 column = _Content(column.counts, column.values)  # the file itself calls it a question
             columns[name] = column
@@ -247,8 +247,8 @@ def recognise(
     return Columns(items, tuple(reasons[name] for name in names if name in reasons))
 
 
-def _column(column: pd.Series, *, many: bool) -> _Content:
-    """The content of a column; with `many`, it may have many different values."""
+def _column(column: pd.Series, *, many: bool, parts: bool) -> _Content:
+    """The content of a column; with `many`, it may have many different values, with `parts` fractions."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         return _Content(reason="date")
     if pd.api.types.is_numeric_dtype(column.dtype):  # including true/false
@@ -264,10 +264,10 @@ def _column(column: pd.Series, *, many: bool) -> _Content:
             dates = texts.iloc[:100].map(lambda text: _DATE.fullmatch(text) is not None).all()
             unique = len(texts) >= FEWEST_ROWS and texts.is_unique and not texts.str.contains(" ").any()
             return _Content(reason="date" if dates else "id" if unique else "text")
-    return _numeric(values, many=many)
+    return _numeric(values, many=many, parts=parts)
 
 
-def _numeric(values: Array, *, many: bool) -> _Content:
+def _numeric(values: Array, *, many: bool, parts: bool) -> _Content:
     low, high = np.fmin.reduce(values, initial=np.nan), np.fmax.reduce(values, initial=np.nan)
     if np.isnan(low):
         return _Content(reason="empty")
@@ -283,7 +283,8 @@ def _numeric(values: Array, *, many: bool) -> _Content:
     whole = bool((counts.values == np.rint(counts.values)).all())
     if whole and different == len(values) > FEWEST_NUMBERED and not many:
         return _Content(reason="id")
-    if not many and not (whole and (high - low < MOST_ANSWERS or different <= MOST_ANSWERS)):
+    few = different <= MOST_ANSWERS or (whole and high - low < MOST_ANSWERS)
+    if not many and not (few and (whole or parts)):
         return _Content(counts, values, "other scale")
     return _Content(counts, values)
 

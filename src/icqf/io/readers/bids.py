@@ -28,6 +28,8 @@ def apply_sidecar(table: Table, sidecar: Path) -> Table:
     """
     entries = {name: entry for name, entry in read_json(sidecar).items() if isinstance(entry, dict)}
     tool = entries.pop(TOOL, {})
+    if not entries:
+        raise InputError(f"{sidecar.name}: it describes no column; write one object for each.")
     items = [_item(name, entry, sidecar.name) for name, entry in entries.items()]
     fields = [
         Field(item, item.declared and not entries[item.name].get("Derivative"), place=item.name)
@@ -52,10 +54,8 @@ def _item(name: str, entry: Mapping[str, Any], source: str) -> Item:
     codes = [_code(key) for key in (missing if isinstance(missing, (list, dict)) else [missing])]
     wording = plain_text(entry.get("Description") or entry.get("LongName") or "")
     item = labelled_item(name, wording, labels, codes)
-    lo, hi = entry.get("Minimum"), entry.get("Maximum")
-    if isinstance(lo, (int, float)) and isinstance(hi, (int, float)) and not isinstance(lo, bool):
-        item = replace(item, min=float(lo), max=float(hi))
-    return item
+    lo, hi = _code(entry.get("Minimum")), _code(entry.get("Maximum"))
+    return item if isinstance(lo, str) or isinstance(hi, str) else replace(item, min=lo, max=hi)
 
 
 def _code(key: object) -> float | str:

@@ -235,14 +235,18 @@ class Branching:
     def _column(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         if name not in self.frame.columns:
             raise NotUnderstood(f"refers to {name!r}, which is not a column")
-        if name not in self._values:
-            self._values[name] = self._texts(name)
-        texts, answered = self._values[name]
+        texts, answered = self._texts(name)
         asked = self._truths.get(name)
         return texts, answered | (~asked.holds & asked.sure) if isinstance(asked, Truth) else answered
 
+    def answered(self, name: str) -> np.ndarray:
+        """Where a column holds an answer, neither nothing nor a missing code."""
+        return self._texts(name)[1]
+
     def _texts(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """A column's cells as texts, answers in words as their values, and where there is an answer."""
+        if name in self._values:
+            return self._values[name]
         item, cells = self.items.get(name, Item(name)), self.frame[name]
         words = {plain(text): number(value) for value, text in item.labels if text}
         silent = {"", *(number(code) for code in item.missing_codes)}
@@ -250,7 +254,8 @@ class Branching:
         texts = [number(cell).strip() for cell in different.tolist()]
         texts = [words.get(plain(text), text) if _word(text) else text for text in texts] + [""]
         answered = np.array([text not in silent for text in texts])
-        return np.array(texts, dtype=object)[places], answered[places]
+        self._values[name] = np.array(texts, dtype=object)[places], answered[places]
+        return self._values[name]
 
 
 def _word(text: str) -> bool:

@@ -46,6 +46,8 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(
             f"{path.name}: this is not valid JSON: {error.msg} in line {error.lineno}, column {error.colno}."
         ) from None
+    except InputError:
+        raise
     except ValueError as error:  # a number with thousands of digits
         raise InputError(f"{path.name}: this is not valid JSON ({error}).") from None
     if not isinstance(content, dict):

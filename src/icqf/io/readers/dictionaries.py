@@ -24,6 +24,11 @@ from icqf.io.readers.table import Table, require_file
 
 NOT_ASKED, RULED_OUT = 1, 2  # in `Table.structural`: not asked, and because an earlier answer rules it out
 CONDITIONS = "branching"  # code of the note on conditions
+# A missing code that stands for a question that was not asked, and whether an earlier answer ruled it out.
+_SAYS_NOT_ASKED = re.compile(
+    r"\bnot (asked|administered)\b(?P<logic>.*\b(branching|primary question|skip))?",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -225,11 +230,17 @@ def _not_asked(frame: pd.DataFrame, fields: Mapping[str, Field]) -> tuple[pd.Dat
         if isinstance(asked, NotUnderstood):
             failed.setdefault(str(asked), []).append(name)
             continue
-        empty = frame[name].isna().to_numpy()
-        codes[name] = (np.where(asked.sure, RULED_OUT, NOT_ASKED) * (~asked.holds & empty)).astype(np.int8)
-        if (answers := int((~asked.holds & ~empty).sum())) and "___" not in name:
+        hidden, empty = ~asked.holds, ~branching.answered(name)
+        codes[name] = (np.where(asked.sure, RULED_OUT, NOT_ASKED) * (hidden & empty)).astype(np.int8)
+        if (answers := int((hidden & ~empty).sum())) and "___" not in name:
             kept[name] = answers
     notes = _branching_notes(fields, codes, failed, kept)
+    for name, field in fields.items():
+        for value, text in field.item.labels:
+            if value in field.item.missing_codes and (said := _SAYS_NOT_ASKED.search(text)):
+                here = pd.to_numeric(frame[name], errors="coerce").eq(value).to_numpy()
+                code = RULED_OUT if said["logic"] else NOT_ASKED
+                codes[name] = np.where(here, np.int8(code), codes.get(name, np.int8(0)))
     if not codes:
         return None, notes
     nowhere = pd.DataFrame(np.zeros(frame.shape, dtype=np.int8), index=frame.index, columns=frame.columns)

@@ -173,7 +173,7 @@ def _wide(table: Table, identity: str, item: str, answer: str, doubled: str | No
         frame = table.frame
     visits = _visits(frame, identity, item, answer)
     unit, keys = _numbered(frame[[identity, *visits]])
-    place, texts = pd.factorize(frame[item])
+    place, texts = _in_order(frame[item])
     names = _item_names(texts, item, [str(name) for name in frame.columns])
     kept = _each_once(table, unit, place, answer, names, doubled)
     first = np.sort(np.unique(unit, return_index=True)[1])
@@ -222,6 +222,18 @@ def _numbered(keys: pd.DataFrame) -> tuple[np.ndarray, pd.DataFrame]:
     """The number of each row's participant and visit, and these in order of the file."""
     unit = keys.groupby(list(keys.columns), sort=False, dropna=False).ngroup().to_numpy()
     return unit, keys.iloc[np.sort(np.unique(unit, return_index=True)[1])]
+
+
+def _in_order(items: pd.Series) -> tuple[np.ndarray, pd.Index]:
+    """The number of each row's item, and the items: Q1, Q2, … by number, others as they first appear."""
+    place, texts = pd.factorize(items)
+    names = [number(text).strip() for text in texts]
+    stems = [name.rstrip("0123456789") for name in names]
+    first = {stem: at for at, stem in reversed(list(enumerate(stems)))}
+    digits = [name[len(stem) :].lstrip("0") for name, stem in zip(names, stems, strict=True)]
+    keys = [(first[stem], len(tail), tail) for stem, tail in zip(stems, digits, strict=True)]
+    order = np.array(sorted(range(len(names)), key=keys.__getitem__), dtype=int)
+    return np.argsort(order)[place], texts[order]
 
 
 def _item_names(texts: pd.Index, item: str, columns: Sequence[str]) -> list[str]:

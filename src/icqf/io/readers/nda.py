@@ -118,8 +118,10 @@ def described_item(name: str, wording: str, notes: str, spans: str = "") -> Item
 @lru_cache(maxsize=1024)  # the items of a questionnaire have the same answers
 def _answers(notes: str, spans: str) -> Item:
     labels = labels_in(notes)
-    codes = no_answer_values(labels)
     ends, alone = _ranges(spans)
+    codes = no_answer_values({**dict.fromkeys(ends, ""), **labels})
+    far = [value for value in alone if ends and not min(ends) - 1 <= value <= max(ends) + 1]
+    codes += [value for value in far if value in USUAL_CODES and value not in codes]
     answers = [value for value in (*labels, *ends) if value not in codes]
     if labels or ends:
         within = (min(answers), max(answers)) if answers else (0.0, 0.0)
@@ -178,7 +180,7 @@ def _ranges(text: str) -> tuple[list[float], list[float]]:
             ends += [float(span[1]), float(span[2])]
         elif re.fullmatch(_CODE, part):
             alone.append(float(part))
-        else:
+        elif not means_no_answer(part) and part.lower() not in ("nan", "null"):
             return [], []
     return ends, alone
 

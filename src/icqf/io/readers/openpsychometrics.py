@@ -18,7 +18,8 @@ from icqf.io.readers.table import Table
 from icqf.screening.answer_words import means_no_answer
 from icqf.screening.column_names import named_kind, stem
 
-_ENTRY = re.compile(r"(?P<name>[A-Za-z]\w*)(?P<star>\*?)(?:\t+| {2,})(?P<text>\S.*)")
+# As in X1<tab>I worry about things, or "X1" : "I worry about things."
+_ENTRY = re.compile(r"\"?(?P<name>[A-Za-z]\w*)(?P<star>\*?)\"?(?:\t+| {2,}|(?<=\") ?: ?(?=\"))(?P<text>\S.*)")
 _OPTION = re.compile(r"(?<![\w.])(-?\d+)\s*=\s*")
 _MISSED = re.compile(r"missed|none chosen|nothing (chosen|selected)|not (chosen|selected)", re.IGNORECASE)
 _INVERTED = re.compile(r"\*.*(invert|revers)|(invert|revers).*\*", re.IGNORECASE)

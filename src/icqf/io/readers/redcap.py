@@ -134,6 +134,12 @@ def _choices(entry: Entry, source: str) -> list[tuple[str, str]]:
                 "choices as '0, Never | 1, Often'."
             )
         pairs.append((code.strip(), plain_text(text)))
+    if len({*pairs}) > len(dict(pairs)):
+        codes = [code for code, _ in {*pairs}]
+        again = next(code for code in codes if codes.count(code) > 1)
+        raise InputError(
+            f"{source}: the field {entry.name!r} has two choices with the value {again!r}. Keep one of them."
+        )
     return pairs
 
 
@@ -315,8 +321,9 @@ class _Project:
 
     def frame(self) -> pd.DataFrame:
         """The answers, as REDCap exports them in a CSV file."""
-        names = [self._named(oid) for oid in self.columns]
-        order = dict(zip(self.columns, names, strict=True))
+        order = {oid: self._named(oid) for oid in self.columns}
+        shown = [oid for oid, about in self.columns.items() if about.get("redcap:FieldType") == "descriptive"]
+        names = [name for oid, name in order.items() if oid not in shown]
         rows = []
         for (subject, event, form, instance), answers in self.records.items():
             row = {order.get(oid, oid): value for oid, value in answers.items()}
