@@ -1,10 +1,10 @@
 """A plan for the small study, and the answers to the questions of a registration."""
 
-from icqf.workflow.preregistration import EXISTING_DATA, QUESTIONS
+from icqf.io.preregistration import EXISTING_DATA, QUESTIONS
 
 ANSWERS = {question.key: f"About {question.heading}." for question in QUESTIONS if question.needed} | {
     "title": "Two factors",
-    "existing_data": EXISTING_DATA[0],
+    "existing_data": EXISTING_DATA[1],
 }
 
 

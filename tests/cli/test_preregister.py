@@ -1,6 +1,7 @@
 """`icqf preregister` freezes a plan without answers; `icqf fit --plan` follows it and reports deviations."""
 
 import json
+import os
 import re
 import tomllib
 
@@ -8,8 +9,8 @@ import pandas as pd
 import pytest
 
 from icqf.io import read_preregistration
+from icqf.io.preregistration import EXISTING_DATA, QUESTIONS, template
 from icqf.workflow import fit_study
-from icqf.workflow.preregistration import EXISTING_DATA, QUESTIONS, template
 from plans import ANSWERS, write_decisions
 from small_study import ITEMS
 
@@ -101,7 +102,7 @@ def test_a_fit_as_planned(run, files, plan, tmp_path):
     )
     record, result = fitted(run, files, plan, out, *same)
     assert record["n_deviations"] == 0 and record["deviations"] == [] == record["declared"]
-    assert "No deviations from the preregistered plan (Two factors)." in result.stdout
+    assert "Two factors: No deviations from the preregistered plan." in result.stdout
     assert "So far there are no deviations" in result.stderr
     assert record["sha256"] == read_preregistration(plan).sha256
     assert record["participants"] == "Of 80 rows that were read, 79 participants were fitted."
@@ -149,7 +150,7 @@ def test_deviations_are_listed_with_their_reasons(run, files, plan, tmp_path):
         ("Order of items in the codebook", "that of the plan", "another one", ""),
     ]
     assert record["declared"] == ["One site dropped out."] and record["n_deviations"] == 10
-    assert "10 deviations from the preregistered plan" in result.stdout
+    assert "Two factors: Ten deviations from the preregistered plan." in result.stdout
     assert "Penalty β: planned 0.1; done 0.2. No reason is given." in result.stdout
     page = (tmp_path / "out" / "deviations.md").read_text()
     assert "**Ten deviations from the preregistered plan.**" in page and "| no reason is given |" in page
@@ -184,6 +185,39 @@ def test_in_python(plan, files):
     assert fit_study(fit.options, beta=0.2).compared.number == 2
     dropped = fit_study(files / "answers.csv", plan=plan, confounds="")
     assert fit_study(dropped.options, seed=1).options.confounds == ()
+
+
+def test_data_that_the_plan_denies_are_a_deviation(run, files, tmp_path):
+    """A file that is older than a plan which says that there are no data; a newer one is none."""
+    decisions = write_decisions(tmp_path / "decisions.toml", existing_data=EXISTING_DATA[0])
+    words = ("--codebook", files / "items.csv", *SETTINGS, "--decisions", decisions)
+    assert run("preregister", *words, "--out", tmp_path / "plan.toml").exit_code == 0
+    answers = tmp_path / "answers.csv"
+    answers.write_bytes((files / "answers.csv").read_bytes())
+    for at, there in ((1_600_000_000, True), (4_000_000_000, False)):
+        os.utime(answers, (at, at))
+        words = ("--out", tmp_path / "out", "--dry-run", "--deviation", "Recruitment ended early.")
+        said = " ".join(run("fit", answers, "--plan", tmp_path / "plan.toml", *words).stderr.split())
+        assert ("answers.csv was last changed on 2020-09-13, before the plan was frozen" in said) is there
+        assert "Deviation from the plan: Recruitment ended early." in said
+
+
+def test_a_plan_after_an_analysis_is_not_called_preregistered(run, files, tmp_path):
+    decisions = write_decisions(tmp_path / "decisions.toml", existing_data=EXISTING_DATA[4])
+    words = ("--codebook", files / "items.csv", *SETTINGS, "--decisions", decisions)
+    assert run("preregister", *words, "--out", tmp_path / "plan.toml").exit_code == 0
+    record, result = fitted(run, files, tmp_path / "plan.toml", tmp_path / "out")
+    assert "No deviations from the plan, which was made after an analysis of the data." in result.stdout
+    assert "preregistered" not in record["sentence"]
+
+
+def test_a_plan_for_another_questionnaire(run, files, plan, tmp_path):
+    answers = pd.read_csv(files / "answers.csv", dtype=str)
+    answers.rename(columns=lambda name: name.replace("q", "bdi")).to_csv(tmp_path / "other.csv", index=False)
+    result = run("fit", tmp_path / "other.csv", "--plan", plan, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.split())
+    assert "other.csv: none of the 12 planned items ('q01', 'q02'" in said and "is a column" in said
 
 
 def test_another_version_of_icqf_is_a_deviation(run, files, plan, tmp_path, monkeypatch):
@@ -233,6 +267,7 @@ def test_what_a_plan_is_not_for(run, files, plan, tmp_path, words, said):
         (('same_factor = [["q01", "q99"]]',), {}, (), "No item is named or matches 'q99'."),
         (('same_factor = [["q01"]]',), {}, (), "must be lists of two items or more"),
         (('same_factor = ["q01"]',), {}, (), "must be lists of items, as in"),
+        (('same_factor = [["q01", "q02"], ["q0*"]]',), {}, (), "must be lists that have no item in common"),
         (("congruence = 1",), {}, (), "'congruence' is not something that is checked."),
         ((), {}, ("--items", "z*"), "No item is named or matches 'z*'."),
         ((), {}, ("--subscales", "Mod"), "there is no subscale 'Mod'. Did you mean 'Mood'?"),

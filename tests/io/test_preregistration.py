@@ -10,6 +10,7 @@ from icqf.data import Item
 from icqf.errors import InputError
 from icqf.io import Preregistration, read_preregistration
 from icqf.io.preregistration import frozen
+from plans import ANSWERS
 
 ITEMS = (
     Item("q01", wording="Sad?", min=0, max=3, missing_codes=(9.0, "x"), labels=((0.0, "no"), (3.0, "yes"))),
@@ -19,7 +20,7 @@ ITEMS = (
 
 def plan_of(**changes):
     plain = {
-        "decisions": {"title": "Two factors", "hypotheses": "One.\n\nTwo: \"quoted\", '''and''' \\n more."},
+        "decisions": ANSWERS | {"hypotheses": "One.\n\nTwo: \"quoted\", '''and''' \\n more."},
         "expected": {"n_factors": "2", "same_factor": [["q01", "q02"]], "replication": 0.5},
         "options": {
             "confounds": ["age"],
@@ -54,10 +55,11 @@ def test_what_was_frozen_is_read(place):
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
 def test_any_text_survives(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("plan") / "plan.toml"
-    written = plan_of(decisions={"title": text})
+    written = plan_of(decisions=ANSWERS | {"description": text})
     path.write_bytes(written.text.encode())
     kept = text.replace("\r\n", "\n").replace("\r", "\n")
-    assert read_preregistration(path).decisions == written.decisions == {"title": kept}
+    assert written.decisions["description"] == kept
+    assert read_preregistration(path).decisions.get("description", "") == kept.strip()
 
 
 def test_the_checksum_needs_no_icqf(place):
@@ -121,11 +123,35 @@ def test_a_plan_in_a_newer_format_names_its_version(place):
         ("2026-11-02", "soon"),
         ("[options]", "[options"),
         ("preregistration = 1", ""),
+        ("[[item]]", "[[other]]"),
     ],
 )
 def test_what_is_not_a_plan(place, old, new):
     rewritten(place, old, new)
     with pytest.raises(InputError, match=r"plan\.toml: this is not a plan that icqf preregister froze"):
+        read_preregistration(place)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('title = "Two factors"', "title = 5", "the answer to 'title' must be a text"),
+        ('title = "Two factors"', "", "1 question without an answer: 'title'"),
+        ('n_factors = "2"', 'n_factors = "many"', "n_factors under .expected. must be a whole number"),
+        ("replication = 0.5", 'replication = "half"', "replication under .expected. must be a number"),
+        ('"q01", "q02"]]', '"q01", "q09"]]', "No item is named or matches 'q09'"),
+    ],
+)
+def test_contents_are_checked_before_a_long_fit(place, old, new, said):
+    rewritten(place, old, new)
+    with pytest.raises(InputError, match=rf"^plan\.toml: {said}"):
+        read_preregistration(place)
+
+
+def test_the_checksum_is_at_the_top(place):
+    lines = place.read_text().splitlines(keepends=True)
+    place.write_text("".join([*lines[:3], *lines[4:], lines[3]]))
+    with pytest.raises(InputError, match=r"not a plan .*its checksum is not at its top"):
         read_preregistration(place)
 
 

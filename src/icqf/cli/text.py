@@ -133,9 +133,7 @@ def meta_text(model: MetaICQF, *, top: int) -> str:
 
 def plan_text(found: Compared) -> str:
     """Return the deviations from a preregistered plan, and what was found of what was expected."""
-    n = found.number
-    title = found.plan.decisions.get("title", found.plan.source)
-    lines = [f"{counted(n, 'deviation') if n else 'No deviations'} from the preregistered plan ({title})."]
+    lines = [f"{found.plan.decisions['title']}: {found.headline}"]
     lines += [f"  {each.sentence}" for each in found.deviations] + [f"  {text}" for text in found.declared]
     for expected, what, agrees in found.found:
         how = {True: "As expected", False: "Not as expected", None: "Not shown"}[agrees]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from icqf import __version__
@@ -13,23 +14,24 @@ from icqf.data.settings import options_in
 from icqf.data.study import Study
 from icqf.errors import counted
 from icqf.io.codebook import entry_of, read_codebook
-from icqf.io.preregistration import Preregistration
+from icqf.io.preregistration import ANALYSED, CREATION, Preregistration, span
 from icqf.models.icqf import ICQF
 from icqf.report.words import spelled
 from icqf.workflow.options import StudyOptions, planned_names
-from icqf.workflow.preregistration import expected_sentences, planned_items, span
+from icqf.workflow.preregistration import expected_sentences, planned_items, planned_options, span_words
 
 _NAMED = 12  # items that a deviation names
-_FIELDS = {
-    "wording": "Wording",
-    "min": "Lowest answer",
-    "max": "Highest answer",
-    "direction": "Direction",
-    "subscale": "Subscale",
-    "missing": "Missing codes",
-    "labels": "Meaning of answers",
+_FIELDS = {  # of an item: what it is called, and what it is where it is not declared
+    "wording": ("Wording", "none"),
+    "min": ("Lowest answer", "not declared"),
+    "max": ("Highest answer", "not declared"),
+    "direction": ("Direction", "forward"),
+    "subscale": ("Subscale", "none"),
+    "missing": ("Missing codes", "none"),
+    "labels": ("Meaning of answers", "none"),
 }
-_UNSET = {"min": "not declared", "max": "not declared", "direction": "forward"}
+_EVERYTHING = ("items", "subscales")  # options that mean all if they are not given
+Checks = list[tuple[str, bool | None]]  # what was found, and whether it agrees; None where nothing shows it
 
 
 @dataclass(frozen=True)
@@ -69,85 +71,93 @@ class Compared:
         return len(self.deviations) + len(self.declared)
 
     @property
+    def headline(self) -> str:
+        """The number of deviations."""
+        what = "preregistered plan"
+        if self.plan.decisions["existing_data"] == ANALYSED:
+            what = "plan, which was made after an analysis of the data"
+        n = f"{spelled(self.number).capitalize()} deviation{'' if self.number == 1 else 's'}"
+        return f"{n} from the {what}."
+
+    @property
     def sentence(self) -> str:
         """The plan and the number of deviations, for a Methods text and the model file."""
-        n, plan = self.number, self.plan
+        n, plan, what = self.number, self.plan, "preregistered plan"
+        if plan.decisions["existing_data"] == ANALYSED:
+            what = "plan that was made after an analysis of the data"
         deviations = f"with {spelled(n)} deviation{'' if n == 1 else 's'}" if n else "without deviations"
         return (
-            f"The analysis followed a preregistered plan (frozen on {plan.day}; SHA-256 checksum beginning "
+            f"The analysis followed a {what} (frozen on {plan.day}; SHA-256 checksum beginning "
             f"{plan.sha256[:12]}) {deviations}."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain values, for the report and the provenance."""
-        plan = self.plan
+        plan, names = self.plan, ("what", "planned", "done", "reason")
         return {
-            "title": plan.decisions.get("title", ""),
+            "title": plan.decisions["title"],
             "file": plan.source,
             "sha256": plan.sha256,
             "frozen": plan.day,
             "version": plan.version,
             "n_deviations": self.number,
+            "headline": self.headline,
             "sentence": self.sentence,
-            "deviations": [
-                {"what": d.what, "planned": d.planned, "done": d.done, "reason": d.reason}
-                for d in self.deviations
-            ],
+            "deviations": [{name: getattr(each, name) for name in names} for each in self.deviations],
             "declared": list(self.declared),
             "participants": self.participants,
-            "found": [{"expected": e, "found": f, "agrees": agrees} for e, f, agrees in self.found],
+            "found": [dict(zip(("expected", "found", "agrees"), each, strict=True)) for each in self.found],
             "decisions": dict(plan.decisions),
         }
 
 
 def compared(
-    plan: Preregistration,
-    options: StudyOptions,
-    study: Study,
-    model: ICQF | None = None,
+    plan: Preregistration, options: StudyOptions, study: Study, model: ICQF | None = None
 ) -> Compared:
     """Compare a fit with its plan; without a model, before the fit."""
-    found = [
-        *_version(plan),
-        *_settings(plan, options),
-        *_codebook(plan, options),
-        *_columns(plan, options, study),
-    ]
+    found = [*_settings(plan, options), *_codebook(plan, options), *_data(plan, options, study)]
+    if plan.version != __version__:
+        found.insert(0, _deviation("Version of icqf", plan.version, __version__, "version"))
+    people, checks = "", []
     if model is not None:
-        found += _participants(plan, model)
-    found, declared = _with_reasons(found, options.deviation)
-    if model is None:
-        return Compared(plan, tuple(found), tuple(declared))
-    rows = study.rows_of_everyone or study.n_rows or study.questionnaire.n_participants
-    people = f"Of {counted(rows, 'row')} that were read, {model.n_participants_} participants were fitted."
-    checks = tuple(_checks(plan, model))
-    return Compared(plan, tuple(found), tuple(declared), people, checks)
+        n, rows = int(model.n_participants_), study.rows_of_everyone or study.n_rows
+        rows = rows or study.questionnaire.n_participants
+        people = f"Of {counted(rows, 'row')} that were read, {n} participants were fitted."
+        planned = plan.expected.get("participants", n)
+        if not _within(n, planned):
+            names = ("participants", "sample size")
+            found.append(_deviation("Participants in the fit", span_words(planned), str(n), *names))
+        checks = _checks(plan, model)
+    with_reasons, declared = _with_reasons(found, options.deviation)
+    expected = expected_sentences(plan.expected) if checks else []
+    agreement = tuple((said, *check) for said, check in zip(expected, checks, strict=True))
+    return Compared(plan, tuple(with_reasons), tuple(declared), people, agreement)
 
 
-def _version(plan: Preregistration) -> list[Deviation]:
-    if plan.version == __version__:
-        return []
-    return [Deviation("Version of icqf", plan.version, __version__, frozenset({"version"}))]
+def _deviation(what: str, planned: str, done: str, *names: str) -> Deviation:
+    return Deviation(what, planned, done, frozenset(map(_key, (what, *names))))
+
+
+def _within(n: int, planned: Any) -> bool:
+    low, high = span(planned)
+    return low <= n <= high
 
 
 def _settings(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
     """The settings that are not those of the plan."""
-    given = {name: value for name, value in plan.options.items() if value not in ("", [])}
-    planned, declared = StudyOptions.of({"answers": "-"} | given), options_in(StudyOptions)
+    planned, declared, deviations = planned_options(plan), options_in(StudyOptions), []
     plain, used = planned.to_dict(), options.to_dict()
-    deviations = []
     for name in planned_names():
         if getattr(planned, name) != getattr(options, name):
-            what = declared[name].label or name.replace("_", " ").capitalize()
-            before, after = (_in_words(values.get(name)) for values in (plain, used))
-            deviations.append(Deviation(what, before, after, frozenset({name, _key(what)})))
+            what, unset = declared[name].label or name, "all" if name in _EVERYTHING else "none"
+            before, after = (_in_words(values.get(name), unset) for values in (plain, used))
+            what = what.replace("_", " ")
+            deviations.append(_deviation(what[:1].upper() + what[1:], before, after, name))
     return deviations
 
 
-def _in_words(value: Any) -> str:
+def _in_words(value: Any, unset: str = "none") -> str:
     """A setting as text."""
-    if value is None or value == "":
-        return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -157,7 +167,7 @@ def _in_words(value: Any) -> str:
         )
     if isinstance(value, list):
         return ", ".join(_in_words(part) for part in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return unset if value in (None, "") else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _codebook(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
@@ -166,58 +176,46 @@ def _codebook(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
         return []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # given when the answers were read
-        items = read_codebook(options.codebook)
-    used = {item.name: entry_of(item) for item in items}
+        used = {item.name: entry_of(item) for item in read_codebook(options.codebook)}
     planned = {item.name: entry_of(item) for item in plan.items}
-    about = frozenset({"codebook"})
-    deviations = []
     changes: dict[tuple[str, str, str], list[str]] = {}
     common = [name for name in planned if name in used]
     for name in common:
-        for key, what in _FIELDS.items():
-            before, after = (
-                _in_words(entry[key]) if key in entry else _UNSET.get(key, "none")
-                for entry in (planned[name], used[name])
-            )
+        for key, (what, unset) in _FIELDS.items():
+            before, after = (_in_words(entry[name].get(key), unset) for entry in (planned, used))
             if before != after:
                 changes.setdefault((what, before, after), []).append(name)
-    for (what, before, after), names in changes.items():
-        keys = about | {_key(what), *map(_key, names)}
-        deviations.append(Deviation(f"{what} of {_list(names)} in the codebook", before, after, keys))
+    deviations = [
+        _deviation(f"{what} of {_list(names)} in the codebook", before, after, "codebook", what, *names)
+        for (what, before, after), names in changes.items()
+    ]
     dropped, added = [n for n in planned if n not in used], [n for n in used if n not in planned]
     for names, before, after in ((dropped, "in", "not in"), (added, "not in", "in")):
         if names:
-            keys = about | {*map(_key, names)}
-            deviations.append(Deviation(_list(names, "I"), f"{before} the codebook", f"{after} it", keys))
+            what = _list(names, "I")
+            deviations.append(_deviation(what, f"{before} the codebook", f"{after} it", "codebook", *names))
     if common != [name for name in used if name in planned]:
         what = "Order of items in the codebook"
-        deviations.append(Deviation(what, "that of the plan", "another one", about))
+        deviations.append(_deviation(what, "that of the plan", "another one", "codebook"))
     return deviations
 
 
-def _columns(plan: Preregistration, options: StudyOptions, study: Study) -> list[Deviation]:
-    """Planned items that are not in the file of answers."""
-    if options.codebook is not None:  # its items must be there
-        return []
-    analysed = {item.name for item in study.questionnaire.items}
-    there = analysed | {column.name for column in study.questionnaire.left_out}
+def _data(plan: Preregistration, options: StudyOptions, study: Study) -> list[Deviation]:
+    """Data that were there before the plan although it denies it, and planned items that are not in them."""
+    deviations = []
+    changed = options.answers.stat().st_mtime if options.answers.is_file() else float("inf")
+    stated = plan.decisions["existing_data"]
+    if stated == CREATION and changed < datetime.fromisoformat(plan.made).timestamp():
+        day = f"{datetime.fromtimestamp(changed, UTC):%Y-%m-%d}"
+        done = f"{options.answers.name} was last changed on {day}, before the plan was frozen"
+        deviations.append(_deviation("Existing data", f"“{stated}”", done))
+    there = {item.name for item in study.questionnaire.items}
+    there |= {column.name for column in study.questionnaire.left_out}
     absent = [item.name for item in planned_items(plan, options) if item.name not in there]
-    if not absent:
-        return []
-    keys = frozenset({"items", *map(_key, absent)})
-    return [Deviation(_list(absent, "I"), "analysed", "not in the file of answers", keys)]
-
-
-def _participants(plan: Preregistration, model: ICQF) -> list[Deviation]:
-    """A number of participants outside the planned one."""
-    if "participants" not in plan.expected:
-        return []
-    low, high = span(plan.expected["participants"])
-    if low <= model.n_participants_ <= high:
-        return []
-    planned = str(low) if low == high else f"{low} to {high}"
-    keys = frozenset({"participants", "sample_size", "sample size"})
-    return [Deviation("Participants in the fit", planned, str(model.n_participants_), keys)]
+    if absent and options.codebook is None:  # the items of a codebook must be there
+        what = _list(absent, "I")
+        deviations.append(_deviation(what, "analysed", "not in the file of answers", "items", *absent))
+    return deviations
 
 
 def _with_reasons(deviations: Iterable[Deviation], texts: Sequence[str]) -> tuple[list[Deviation], list[str]]:
@@ -225,12 +223,10 @@ def _with_reasons(deviations: Iterable[Deviation], texts: Sequence[str]) -> tupl
     known, declared = list(deviations), []
     for text in texts:
         key, colon, reason = text.partition(":")
-        at = [at for at, each in enumerate(known) if colon and _key(key) in each.keys]
-        for place in at:
-            each = known[place]
-            both = " ".join(part for part in (each.reason, reason.strip()) if part)
-            known[place] = Deviation(each.what, each.planned, each.done, each.keys, both)
-        if not at:
+        places = [at for at, each in enumerate(known) if colon and _key(key) in each.keys]
+        for at in places:
+            known[at] = replace(known[at], reason=f"{known[at].reason} {reason.strip()}".strip())
+        if not places:
             declared.append(text)
     return known, declared
 
@@ -245,75 +241,61 @@ def _list(names: Sequence[str], first: str = "i") -> str:
     return f"{first}tem{'' if len(names) == 1 else 's'} {shown}"
 
 
-def _checks(plan: Preregistration, model: ICQF) -> list[tuple[str, str, bool | None]]:
-    """What was expected, what was found, and whether they agree; None where the fit cannot show it."""
-    expected, k = plan.expected, len(model.components_)
-    chosen = len(model.record_.tried) > 1
-    answers: list[tuple[str, bool | None]] = []
+def _checks(plan: Preregistration, model: ICQF) -> Checks:
+    """What was found of what was expected, in the order of its sentences."""
+    expected, n, k = plan.expected, int(model.n_participants_), len(model.components_)
+    answers: Checks = []
     if "participants" in expected:
-        low, high = span(expected["participants"])
-        n = int(model.n_participants_)
-        answers.append((counted(n, "participant"), low <= n <= high))
+        answers.append((counted(n, "participant"), _within(n, expected["participants"])))
     if "n_factors" in expected:
-        low, high = span(expected["n_factors"])
-        set_before = "" if chosen else "; the number was set, not found, so this shows nothing"
-        answers.append((counted(k, "factor") + set_before, low <= k <= high if chosen else None))
-    groups, strongest = expected.get("same_factor", []), _strongest(model)
-    matched = [[name for name in strongest if name in set(group)] for group in groups]
-    for group, names in zip(groups, matched, strict=True):
-        answers.append(_together(group, names, strongest, k))
+        if len(model.record_.tried) > 1:
+            answers.append((counted(k, "factor"), _within(k, expected["n_factors"])))
+        else:
+            answers.append(
+                (f"{counted(k, 'factor')}; the number was set, not found, so this shows nothing", None)
+            )
+    groups = expected.get("same_factor", [])
+    loadings = model.loadings_
+    strongest = {
+        str(name): int(row.argmax()) if row.max() > 0 else None
+        for name, row in zip(loadings.index, loadings.to_numpy(dtype=float), strict=True)
+    }
+    answers += [_together(group, strongest, k) for group in groups]
     if len(groups) > 1:
-        answers.append(_apart(matched, strongest, k))
+        answers.append(_apart(groups, strongest))
     if "replication" in expected:
         answers.append(_replication(model, float(expected["replication"])))
-    pairs = zip(expected_sentences(expected), answers, strict=True)
-    return [(sentence, found, agrees) for sentence, (found, agrees) in pairs]
+    return answers
 
 
-def _strongest(model: ICQF) -> dict[str, int | None]:
-    """The number of the factor with an item's highest loading; None for an item without any loading."""
-    loadings = model.loadings_.to_numpy(dtype=float)
-    names = (str(name) for name in model.loadings_.index)
-    return {
-        name: int(row.argmax()) if row.max() > 0 else None for name, row in zip(names, loadings, strict=True)
-    }
-
-
-def _together(
-    group: Sequence[str], names: Sequence[str], strongest: dict[str, int | None], k: int
-) -> tuple[str, bool | None]:
+def _together(group: Sequence[str], strongest: dict[str, int | None], k: int) -> tuple[str, bool | None]:
     """Whether the items of a group have their highest loading on one factor."""
+    names = [name for name in strongest if name in set(group)]
     absent = [name for name in group if name not in strongest]
     without = f"; not analysed: {', '.join(absent)}" if absent else ""
     if len(names) < 2:
         return f"fewer than two of the items were analysed{without}", None
+    if k == 1:
+        return f"there is only one factor, so this shows nothing{without}", None
     by_factor: dict[int | None, list[str]] = {}
     for name in names:
         by_factor.setdefault(strongest[name], []).append(name)
-    if k == 1:
-        return f"there is only one factor, so this shows nothing{without}", None
     if len(by_factor) == 1 and None not in by_factor:
         return f"all on one factor{without}", True
-    parts = [
-        f"{', '.join(each)}{' (no loading)' if factor is None else ''}" for factor, each in by_factor.items()
-    ]
+    parts = [f"{', '.join(each)}{' (no loading)' * (factor is None)}" for factor, each in by_factor.items()]
     return f"on different factors: {' | '.join(parts)}{without}", False
 
 
-def _apart(
-    groups: Sequence[Sequence[str]], strongest: dict[str, int | None], k: int
-) -> tuple[str, bool | None]:
+def _apart(groups: Sequence[Sequence[str]], strongest: dict[str, int | None]) -> tuple[str, bool | None]:
     """Whether no two groups have a factor in common."""
-    factors = [{strongest[name] for name in names if strongest[name] is not None} for names in groups]
+    factors = [{strongest.get(name) for name in names} - {None} for names in groups]
     if not all(factors):
         return "a group has no loading on any factor", False
     shared = sum(bool(a & b) for at, a in enumerate(factors) for b in factors[at + 1 :])
     if not shared:
         return "no two of the groups have a factor in common", True
-    return (
-        f"{counted(shared, 'pair')} of the groups {'has' if shared == 1 else 'have'} a factor in common",
-        False,
-    )
+    have = "has" if shared == 1 else "have"
+    return f"{counted(shared, 'pair')} of the groups {have} a factor in common", False
 
 
 def _replication(model: ICQF, least: float) -> tuple[str, bool | None]:

@@ -74,6 +74,13 @@ def study_from(
     )
     if planned and entries is not None:  # a planned item that is not in the file is a deviation
         there = tuple(item for item in entries if item.name in read.table.frame.columns)
+        if not there:
+            names = listed(item.name for item in entries)
+            raise InputError(
+                f"{read.table.source}: none of the {len(entries)} planned items ({names}) is a column.",
+                code="other-questionnaire",
+                remedy="Check that the plan is for this questionnaire, and that its columns are named alike.",
+            )
         read = replace(read, entries=there)
     for name in labels:
         require_column(read.table, name, "a label")

@@ -41,12 +41,13 @@ def preregister(ctx: click.Context, template: Path | None, out: Path, force: boo
     """
     from icqf.errors import InputError
     from icqf.io.atomic import write_bytes
+    from icqf.io.preregistration import template as questions
     from icqf.workflow import preregistration as registration
     from icqf.workflow.results_folder import refuse_file
 
     if template is not None:
         refuse_file(template, force=force)
-        write_bytes(template, registration.template().encode())
+        write_bytes(template, questions().encode())
         echo(f"The questions are in {template}. Answer them in a text editor.", err=True)
         return
     if out.suffix.lower() != ".toml":

@@ -299,8 +299,10 @@ def planned_otherwise(options: StudyOptions, study: Study) -> list[str]:
     from icqf.workflow.deviations import compared
 
     found = compared(read_preregistration(options.plan or ""), options, study)
-    sentences = [f"Deviation from the plan: {each.sentence}" for each in found.deviations]
-    return sentences or ["So far there are no deviations from the plan."]
+    sentences = [*(each.sentence for each in found.deviations), *found.declared]
+    return [f"Deviation from the plan: {each}" for each in sentences] or [
+        "So far there are no deviations from the plan."
+    ]
 
 
 REAL = ("help", "bfi", "phq9")

@@ -7,7 +7,6 @@ from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import at_the_edge
-from icqf.report.sections.preregistration import deviation_sentence
 from icqf.report.words import Report, Values
 from icqf.resampling.replication import NOT_REPLICABLE
 
@@ -94,7 +93,7 @@ def _worse_than_means(items: tuple[Values, ...]) -> list[str]:
 def headline(report: Report) -> list[str]:
     """The report in a few sentences."""
     registered = report.preregistration
-    return [*([] if registered is None else [deviation_sentence(registered)]), *_results(report)]
+    return [*([] if registered is None else [registered.headline]), *_results(report)]
 
 
 def _results(report: Report) -> list[str]:

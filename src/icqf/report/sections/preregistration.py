@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from icqf.report import words
 from icqf.report.blocks import Block, Bullets, Details, Grid, Prose, Span
 from icqf.report.section import report_section
 from icqf.report.words import Report, Values
@@ -26,15 +25,11 @@ def preregistration(report: Report) -> list[Block] | None:
 
 def preregistration_blocks(values: Values) -> list[Block]:
     """The plan, the deviations from it, what was expected and found, and what this shows."""
-    blocks: list[Block] = [
-        Prose(
-            [
-                Span(deviation_sentence(values), "strong"),
-                f" The plan “{values.title}” was frozen on {values.frozen} with icqf {values.version} "
-                f"({values.file}). About existing data it states: “{values.decisions.existing_data}.”",
-            ]
-        )
-    ]
+    frozen = (
+        f" The plan “{values.title}” was frozen on {values.frozen} with icqf {values.version} "
+        f"({values.file}). About existing data it states: “{values.decisions.existing_data}.”"
+    )
+    blocks: list[Block] = [Prose([Span(values.headline, "strong"), frozen])]
     if values.deviations:
         rows = [[d.what, d.planned, d.done, d.reason or "no reason is given"] for d in values.deviations]
         blocks.append(Grid("Deviations from the plan", ["What", "Planned", "Done", "Reason"], rows))
@@ -43,22 +38,14 @@ def preregistration_blocks(values: Values) -> list[Block]:
     if values.found:
         rows = [[row.expected, row.found, _AGREES[row.agrees]] for row in values.found]
         blocks.append(Grid("Expected and found", ["Expected", "Found", "Agreement"], rows))
-    blocks.append(f"{values.participants} Planned exclusions: “{values.decisions.data_exclusion}”")
     decisions = [
         Prose([Span(f"{name.replace('_', ' ').capitalize()}:", "strong"), f" {text}"])
         for name, text in vars(values.decisions).items()
     ]
-    about: list[Block] = [*_LIMITS, Prose(["SHA-256 checksum of the plan: ", Span(values.sha256, "code")])]
+    checksum = Prose(["SHA-256 checksum of the plan: ", Span(values.sha256, "code")])
     return [
         *blocks,
+        f"{values.participants} Planned exclusions: “{values.decisions.data_exclusion}”",
         Details("The decisions of the plan", [Bullets(decisions)]),
-        Details("What this shows", about),
+        Details("What this shows", [*_LIMITS, checksum]),
     ]
-
-
-def deviation_sentence(values: Values) -> str:
-    """How many deviations there are."""
-    n = values.n_deviations
-    if not n:
-        return "No deviations from the preregistered plan."
-    return f"{words.spelled(n).capitalize()} deviation{'' if n == 1 else 's'} from the preregistered plan."
