@@ -53,6 +53,7 @@ NOT_HERE = {
     "icqf pool": "tests/cli/test_pool.py",
     "icqf fit answers.csv --config config.toml": "tests/cli/test_pool.py",
     "icqf score pooled.icqf": "tests/cli/test_pool.py",
+    "icqf preregister --template": "tests/cli/test_preregister.py; the stand-in is filled in",
     "icqf reproduce": "the tests of the experiments",
     "icqf stability": "tests/cli/test_defaults.py and test_evaluation.py; takes minutes for these stand-ins",
     "icqf diagnosis": "likewise",
