@@ -11,8 +11,9 @@ from icqf import ICQF
 from icqf.core import observations
 from icqf.core.start import Starts
 from icqf.datasets import load_demo, make_synthetic
-from icqf.engines import choice, local
+from icqf.engines import choice
 from icqf.engines.base import IterationProgress, NamedStart, Solver
+from icqf.engines.threads import one_blas_thread
 from solving import with_answers
 
 
@@ -38,7 +39,7 @@ def test_the_number_of_threads_changes_no_digit(threads, monkeypatch):
     problem = stated(reconstruction_max="item_range")
     found = []
     for number in (1, threads):
-        monkeypatch.setattr(local, "_threads", lambda number=number: number)
+        monkeypatch.setattr(one_blas_thread, "allowed", lambda number=number: number)
         (fit,) = choice.run(problem, NamedStart("nndsvd", 3, np.random.default_rng(0)), tol=1e-3)
         found.append(fit)
     one, several = found

@@ -23,6 +23,7 @@ from scipy.stats import f as f_distribution
 from icqf.data.confounds import ConfoundEncoder, category_key
 from icqf.data.disclosure import SMALLEST_CATEGORY
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import Advice, InputError, counted, listed
 from icqf.io.model_file import damage_refused, read_crosswalk, write_crosswalk
 
@@ -286,6 +287,7 @@ def _smoothed(values: Array, at: Array) -> Array:
     return ndtr(z) @ (counts / len(values))
 
 
+@one_blas_thread()
 def learn_crosswalk(
     source: Questionnaire,
     target: Questionnaire,
@@ -422,6 +424,7 @@ def held_out(
     return made
 
 
+@one_blas_thread()
 def evidence(
     held: Mapping[str, Sequence[Predicted]], Y: Array, columns: Sequence[str]
 ) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from scipy import stats
 
 from icqf.baselines.correlation import Floats, item_moments
 from icqf.baselines.factor_analysis import extract
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError
 
 _RESAMPLES = 100
@@ -47,6 +48,7 @@ class Reliability:
     item_rest: Floats
 
 
+@one_blas_thread()
 def reliability(
     X: npt.ArrayLike, *, n_resamples: int = _RESAMPLES, random_state: int | np.random.Generator = 0
 ) -> Reliability:

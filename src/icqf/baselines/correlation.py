@@ -15,6 +15,7 @@ from narwhals.exceptions import NarwhalsError
 from scipy import linalg, special
 from sklearn.exceptions import ConvergenceWarning
 
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError, counted
 
 Floats = npt.NDArray[np.float64]
@@ -26,6 +27,7 @@ _AT_ONCE = 400_000  # cells times nodes in memory at once
 _STEPS, _TOL = 100, 1e-9
 
 
+@one_blas_thread()
 def polychoric_correlation(
     X: npt.ArrayLike, *, correct: float = 0.5, names: Sequence[Any] | None = None
 ) -> Floats:
@@ -233,6 +235,7 @@ def as_input_errors() -> Iterator[None]:
         raise InputError(str(error)) from None
 
 
+@one_blas_thread()
 def item_moments(
     X: npt.ArrayLike,
     *,
@@ -438,6 +441,7 @@ def _correlations(given: npt.ArrayLike, name: str) -> Floats:
     return R
 
 
+@one_blas_thread()
 def kmo(correlation: npt.ArrayLike) -> KMO:
     """Kaiser-Meyer-Olkin measure of sampling adequacy.
 

@@ -24,6 +24,7 @@ from icqf.baselines.correlation import (
     item_name,
     kmo,
 )
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError
 
 Method = Literal["minres", "ml"]
@@ -455,6 +456,7 @@ class SchmidLeiman(NamedTuple):
 NEARLY_SINGULAR = 0.01  # smallest eigenvalue of the factors' correlations
 
 
+@one_blas_thread()
 def schmid_leiman(
     loadings: npt.ArrayLike, factor_correlations: npt.ArrayLike, correlation: npt.ArrayLike
 ) -> SchmidLeiman:
@@ -643,6 +645,7 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         tags.input_tags.allow_nan = True
         return tags
 
+    @one_blas_thread()
     def fit(self, X: npt.ArrayLike, y: Any = None) -> Self:
         """Estimate loadings, uniquenesses and factor correlations.
 

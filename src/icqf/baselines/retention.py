@@ -35,6 +35,7 @@ from icqf.baselines.factor_analysis import (
     start_uniquenesses,
 )
 from icqf.engines.progress import Progress
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError, counted, shown_p
 
 
@@ -226,6 +227,7 @@ def largest_count(max_components: int | None, default: int, ceiling: int) -> int
     return int(max_components)
 
 
+@one_blas_thread()
 def parallel_analysis(
     X: npt.ArrayLike,
     *,
@@ -354,6 +356,7 @@ def _common_eigenvalues(R: Floats, kind: str, communalities: str) -> Floats:
     return eigenvalues(S)
 
 
+@one_blas_thread()
 def velicer_map(
     X: npt.ArrayLike,
     *,
@@ -419,6 +422,7 @@ def velicer_map(
     return FactorCount("Velicer's MAP", best, curve, reason, value="average_partial", better="lower")
 
 
+@one_blas_thread()
 def bic_factor_analysis(
     X: npt.ArrayLike,
     *,
@@ -486,6 +490,7 @@ def bic_factor_analysis(
     return FactorCount("BIC", best, curve, reason, value="bic", better="lower")
 
 
+@one_blas_thread()
 def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwise") -> FactorCount:
     """Empirical Kaiser criterion: eigenvalues above those expected by chance after the stronger factors.
 
@@ -543,6 +548,7 @@ def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwi
     )
 
 
+@one_blas_thread()
 def nest(
     X: npt.ArrayLike,
     *,
@@ -689,6 +695,7 @@ def _next(R: Floats, k: int) -> float:
 FEWEST = 3  # the last number of factors has no elbow, and a choice needs at least two
 
 
+@one_blas_thread()
 def hull_method(
     X: npt.ArrayLike,
     *,
@@ -810,6 +817,7 @@ TRIALS = 5  # attempts without a better match before a population is accepted
 MOST_ATTEMPTS = 50
 
 
+@one_blas_thread()
 def comparison_data(
     X: npt.ArrayLike,
     *,
@@ -1151,6 +1159,7 @@ def _joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
+@one_blas_thread()
 def every_rule(
     X: npt.ArrayLike,
     *,

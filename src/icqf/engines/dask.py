@@ -25,7 +25,8 @@ from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.core.rows import BlockState, Pass, Rows, RowsHere, total
 from icqf.engines.base import Engine
-from icqf.engines.local import LOCAL, one_blas_thread
+from icqf.engines.local import LOCAL
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import Advice, InputError
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # options of glibc's mallopt

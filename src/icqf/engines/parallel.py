@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.parallel import LokyBackend, get_active_backend
-from threadpoolctl import threadpool_limits
 
 from icqf.engines.base import Engine
 from icqf.engines.journal import WorkJournal, fingerprint
 from icqf.engines.progress import Progress
+from icqf.engines.threads import on_one_thread
 
 Work = Callable[..., dict[str, Any]]
 T = TypeVar("T")
@@ -173,12 +173,6 @@ def start_calls(calls: Iterable[tuple[Any, ...]], *, n_jobs: int | None, ordered
     finally:
         for number, handler in before:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-
-def on_one_thread(work: Callable[..., T], *arguments: Any) -> T:
-    """The result of `work` with BLAS on one thread, as matrices are small and other processes run."""
-    with threadpool_limits(limits=1):
-        return work(*arguments)
 
 
 def _watch_parent() -> None:

@@ -22,7 +22,7 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.frames import AnswersInParts, as_pandas, is_dask_array, like, refuse_other_rows
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.validate import weights_of
-from icqf.engines.local import one_blas_thread
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import Advice, InputError
 from icqf.models.factor_names import checked_names
 from icqf.models.statement import NewAnswers, state

@@ -15,6 +15,7 @@ from icqf.core.certificate import finish
 from icqf.core.result import Trace
 from icqf.data.questionnaire import Questionnaire
 from icqf.engines.choice import engine_of
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
@@ -27,6 +28,7 @@ N_RESAMPLES = 20  # that a consensus averages
 FEWEST_HALVES = 5
 
 
+@one_blas_thread()
 def replication_probability(
     model: ICQF,
     X: Any,
@@ -97,6 +99,7 @@ def replication_probability(
     return model.replication_
 
 
+@one_blas_thread()
 def consensus(
     model: ICQF,
     X: Any,

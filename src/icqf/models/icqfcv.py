@@ -25,6 +25,7 @@ from icqf.engines.choice import engine_of
 from icqf.engines.journal import WorkJournal, fingerprint
 from icqf.engines.parallel import spread_over
 from icqf.engines.progress import Progress
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import Advice, InputError, InputWarning, counted
 from icqf.models.icqf import ICQF, refuse_fixed, scores_of_fit, warned_if_empty
 from icqf.models.multistart import in_memory, solver_of
@@ -274,6 +275,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         stated = self._estimator().state(X, confounds=confounds, sample_weight=sample_weight)
         return stated, self.solve(stated, groups=groups)
 
+    @one_blas_thread()
     def solve(self, stated: StatedProblem, *, groups: Any = None) -> Factorization:
         """Choose for a problem that `ICQF.state` stated, and fit; returns the factorization of the choice."""
         self._check()

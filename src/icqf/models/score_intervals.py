@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from icqf.data.frames import AnswersInParts, as_pandas, is_dask_array
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import Advice, InputError
 from icqf.models.score_table import N_CELLS, ScoreTable, score_table
 from icqf.models.statement import NewAnswers, state
@@ -84,6 +85,7 @@ class ScoreIntervals:
         return pd.DataFrame(columns, index=self.scores.index)
 
 
+@one_blas_thread()
 def score_intervals(
     model: FittedModel, X: Any, *, confounds: Any = None, level: float = 0.9
 ) -> ScoreIntervals:

@@ -38,7 +38,7 @@ from icqf.data.validate import (
 )
 from icqf.engines.choice import engine_of
 from icqf.engines.dask import MOST_CHUNKS, Dask, RemoteTable, keep_memory
-from icqf.engines.local import one_blas_thread
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError
 from icqf.models.statement import (
     Array,

@@ -24,6 +24,7 @@ from icqf.data.frames import refuse_other_rows
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.engines.progress import Progress
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError, counted
 from icqf.models.icqf import ICQF
 from icqf.models.search import parallel_count
@@ -87,6 +88,7 @@ class Analysis:
         return 0 if self.resamples is None else len(self.resamples.loadings)
 
 
+@one_blas_thread()
 def analyse(
     model: ICQF,
     study: Study | Questionnaire,

@@ -17,7 +17,8 @@ from icqf.core.result import Factors
 from icqf.core.start import Starts
 from icqf.engines.base import Engine
 from icqf.engines.choice import engine_of, run
-from icqf.engines.parallel import closing_quietly, in_parallel, on_one_thread, pieces, start_calls
+from icqf.engines.parallel import closing_quietly, in_parallel, pieces, start_calls
+from icqf.engines.threads import on_one_thread, one_blas_thread
 from icqf.resampling import tolerances
 from icqf.resampling.folds import drawn_counts, halves_of
 from icqf.resampling.matching import aligned, correlations
@@ -73,6 +74,7 @@ def bootstrap(problem: Problem, scores: Array, loadings: Array, **how: Any) -> R
 
 
 @contextmanager
+@one_blas_thread()
 def resampling(
     problem: Problem,
     scores: Array,
@@ -262,6 +264,7 @@ def _resampled(problem: Problem, draws: Sequence[Array], reference: Array, beta:
     return found
 
 
+@one_blas_thread()
 def stability_curve(
     problem: Problem,
     candidates: Candidates,

@@ -17,6 +17,7 @@ from icqf.core.start import Starts, item_means
 from icqf.engines.base import Engine, HiddenAnswers
 from icqf.engines.choice import engine_of, run
 from icqf.engines.parallel import in_parallel, pieces
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError
 from icqf.resampling import tolerances
 from icqf.resampling.folds import Folds, folds_of
@@ -219,6 +220,7 @@ class HiddenFit:
         return self.overall <= self.std_error
 
 
+@one_blas_thread()
 def predict_hidden(
     problem: Problem,
     k: int,

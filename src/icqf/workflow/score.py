@@ -19,7 +19,7 @@ from icqf.analyses.crosswalk import Crosswalk
 from icqf.analyses.norms import Norms
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
-from icqf.engines.local import one_blas_thread
+from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError, counted, listed
 from icqf.io.readers.questionnaires import StudyTable, read_answers, read_files
 from icqf.io.readers.table import join_notes
