@@ -151,6 +151,8 @@ FITS = {
     "l2": {"penalty": "l2", "beta": 1.0},
     "no bounds": {"reconstruction_max": None} | UNBOUNDED,
     "double precision, weights": {"dtype": "float64", "weighted": True},
+    "items with other limits": {"item_range": np.array([(0, 50), (0, 60)] * 6), "item_weight": None},
+    "another penalty of loadings": {"loading_beta": 1.0},
 }
 
 
@@ -158,8 +160,8 @@ def fits(start, *, missing=0.1, weighted=False, tol=1e-4, n=80, **options):
     """The same fit on the processor and on the device, and its problem."""
     data = make_synthetic(n, 12, 3, noise=0.1, missing=missing, confounded=True, random_state=2)
     weights = np.random.default_rng(0).uniform(0.5, 2, n) if weighted else None
-    options = {"dtype": "float32", "smallest_category": 2, "beta": 0.1} | options
-    model = ICQF(3, item_range=(0, 50), **options)
+    options = {"dtype": "float32", "smallest_category": 2, "beta": 0.1, "item_range": (0, 50)} | options
+    model = ICQF(3, **options)
     answers = data.answers.clip(0, 50)  # so that many reconstructed answers reach their range
     problem = model.state(answers, confounds=data.confounds, sample_weight=weights).problem
     here, there = (

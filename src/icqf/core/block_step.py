@@ -164,6 +164,7 @@ class Sums(Adding):
     peak: Array = field(metadata=LARGEST)  # max_i w_ir: no scale taken from it leaves the box, (k,)
     step: Array = field(metadata=LARGEST)  # max_i |w_ir − y_ir|, (k,)
     excess: float = field(metadata=LARGEST)  # max_ij (R_ij − b_j) / b_j, at least 0
+    moved: Array | None = None  # the loadings after their step, (K, m), where it was taken beside the sums
 
     @property
     def curvature(self) -> Array:

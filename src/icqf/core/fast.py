@@ -149,6 +149,8 @@ class FastIteration:
         return Move(step, score_step, sums.excess)
 
     def _loading_step(self, y: Array, sums: Sums) -> Array:
+        if sums.moved is not None:
+            return sums.moved.astype(y.dtype)
         problem = self.problem
         penalty, top, gamma = problem.penalty_of_loadings, problem.bounds.loading, problem.gamma
         S = sums.S.astype(y.dtype)

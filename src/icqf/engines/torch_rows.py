@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from array_api_compat import torch as xp
 
+from icqf.core.acceleration import LOADING_SWEEPS
 from icqf.core.block_step import (
     PRESSING_ROUNDS,
     PRESSING_SWEEPS,
@@ -40,7 +41,7 @@ from icqf.core.certificate import (
 from icqf.core.fast import MoveMultipliers, Step
 from icqf.core.observations import Observations
 from icqf.core.penalties import L1, L2
-from icqf.core.problem import Problem, Terms
+from icqf.core.problem import Problem
 from icqf.core.result import Factors
 from icqf.core.rows import BlockState, InTurn, Pass, Rescale, RowsHere
 from icqf.core.start import (
@@ -99,7 +100,12 @@ class DeviceRows:
         self._everybody = replace(blocks[0], X=np.empty((problem.n, 0)))
         self._terms, bound = problem.terms, problem.bounds.reconstruction
         self._bound: Any = None if bound is None else self._like(bound)
-        self._ridge, self._linear = problem.penalty.quadratic(np.zeros((1, 1)), scale=1.0)
+        nothing, top = np.zeros((1, 1)), problem.bounds.loading
+        self._ridge, self._linear = problem.penalty.quadratic(nothing, scale=1.0)
+        # Loadings are moved here, too, unless items have different limits.
+        self._moves_loadings = top is None or float(top.min()) == float(top.max())
+        self._on_loadings = problem.penalty_of_loadings.quadratic(nothing, scale=problem.gamma)
+        self._top_of_loadings = None if top is None else float(top.max())
         # What iterations read and change stays where it is: they are recorded.
         self.W, self.previous, self.exact = (torch.empty(0, device=device) for _ in range(3))
         self.at_bound = torch.zeros(problem.n, dtype=torch.bool, device=device)
@@ -175,7 +181,9 @@ class DeviceRows:
         R = before.mT @ Q
         D = self._masked(self.X - R)
         misfit = 0.5 * (self.exact_weights @ (D * D).sum(dim=1, dtype=torch.float64))
-        after = torch.cat([self._swept(y.clone(), -own @ D.mT, own @ own.mT, terms, SCORE_SWEEPS), self.C])
+        top = terms.bounds.score
+        moved_scores = self._swept(y.clone(), -own @ D.mT, own @ own.mT, sweeps=SCORE_SWEEPS, top=top)
+        after = torch.cat([moved_scores, self.C])
         excess, active = torch.zeros((), device=self._device), None
         if look and self._bound is not None:
             above = self._bound < R
@@ -183,6 +191,18 @@ class DeviceRows:
             self.at_bound.logical_or_(above.any(dim=1))
             after, D, active = self._at_bound(before, after, R, D, Q, self._bound)
         weighted = after * self.weights
+        sums = _product(weighted, torch.cat([after, before, D.mT]))
+        S, cross, P = sums.tensor_split([len(Q), 2 * len(Q)], dim=1)
+        moved = None
+        if self._moves_loadings:
+            gram, P_ = S.to(Q.dtype)[..., None], (P + cross @ Q.double()).to(Q.dtype)
+            if active is not None:
+                gram = gram + active.to(Q.dtype)[_pairs(len(Q), self._device)[2]]
+            slope = S.to(Q.dtype) @ Q - P_
+            moved = self._swept(
+                Q.clone(), slope, gram, self._on_loadings, sweeps=LOADING_SWEEPS, top=self._top_of_loadings
+            )
+            active = None
         self.previous.copy_(self.W)
         self.W.copy_(after[:k])
         if terms.penalty.name == L2.name:
@@ -190,9 +210,9 @@ class DeviceRows:
         else:
             mass, norms = weighted[:k].sum(dim=1), y.sum(dim=0)
         return {
-            "S": _product(weighted, after),
-            "P": _product(weighted, D.mT),
-            "cross": _product(weighted, before),
+            "S": S,
+            "P": P,
+            "cross": cross,
             "active": active,
             "mass": mass,
             "misfit": misfit,
@@ -200,6 +220,7 @@ class DeviceRows:
             "peak": self.W.amax(dim=1),
             "step": (self.W - y).abs().amax(dim=1),
             "excess": excess,
+            "moved": moved,
         }
 
     def _moved_at_bound(self, momentum: Tensor, Q: Tensor) -> dict[str, Tensor | None]:
@@ -229,7 +250,7 @@ class DeviceRows:
             errors, pull, active = aims(R)
             gram = (products @ (observed + sigma * active).mT)[where]
             gradient = Q[:k] @ (pull - errors).mT
-            x = self._swept(A[:k].clone(), gradient, gram, terms, PRESSING_SWEEPS)
+            x = self._swept(A[:k].clone(), gradient, gram, sweeps=PRESSING_SWEEPS, top=terms.bounds.score)
             A = torch.cat([x, self.C])
             R = A.mT @ Q
         errors, pull, active = aims(R)
@@ -239,17 +260,28 @@ class DeviceRows:
         weighted = after * self.weights
         return after, D, sigma * _product(weighted[first] * after[second], active.mT)
 
-    def _swept(self, x: Tensor, gradient: Tensor, gram: Tensor, terms: Terms, sweeps: int) -> Tensor:
-        """Sweeps over scores x (k, n), which may be changed, with one Gram matrix for all or each.
+    def _swept(
+        self,
+        x: Tensor,
+        gradient: Tensor,
+        gram: Tensor,
+        penalty: tuple[float, float] | None = None,
+        *,
+        sweeps: int,
+        top: float | None,
+    ) -> Tensor:
+        """Sweeps over scores or loadings x (k, n), which may be changed, with one Gram matrix or one each.
 
-        `gradient` is that without the penalty.
+        `gradient` is that without the penalty, of which the quadratic and the linear part are those of the
+        scores if they are not given.
         """
         k, n = x.shape
+        ridge, linear = penalty or (self._ridge, self._linear)
         gram = gram[..., None] if gram.ndim == 2 else gram
-        if self._ridge:
-            gram = gram + self._ridge * torch.eye(k, dtype=x.dtype, device=self._device)[..., None]
-            gradient = gradient + self._ridge * x
-        gram, gradient, top = gram.expand(k, k, n), gradient + self._linear, terms.bounds.score
+        if ridge:
+            gram = gram + ridge * torch.eye(k, dtype=x.dtype, device=self._device)[..., None]
+            gradient = gradient + ridge * x
+        gram, gradient = gram.expand(k, k, n), gradient + linear
         if x.is_cuda and x.dtype == torch.float32:
             from icqf.engines.torch_kernels import swept  # where there is a GPU
 
@@ -285,7 +317,7 @@ class DeviceRows:
 
         def sweep(x: Tensor, sweeps: int) -> Tensor:
             pull = gram @ x if gram.ndim == 2 else (gram * x).sum(dim=1)
-            return self._swept(x.clone(), pull - target, gram, terms, sweeps)
+            return self._swept(x.clone(), pull - target, gram, sweeps=sweeps, top=terms.bounds.score)
 
         close = max(step.tol / 10, 4 * torch.finfo(W.dtype).eps)
         for _ in range(_ROUNDS):
