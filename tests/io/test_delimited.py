@@ -155,4 +155,4 @@ def test_empty_rows_and_columns_are_left_out_with_a_note(tmp_path):
 def test_the_encoding_is_noted(tmp_path):
     study = read_questionnaire(write(tmp_path, "id,q1,q2\né,0,1\n", encoding="cp1252"))
     assert list(study.answers.index) == ["é"]
-    assert any("cp1252" in note for note in study.notes)
+    assert any("Windows-1252" in note for note in study.notes)

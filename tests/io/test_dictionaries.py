@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dictionaries import DRINKING, ITEMS, MOOD, abcd, loris, nda, redcap, redcap_xml, study
+from dictionaries import CHOICES, DRINKING, ITEMS, MOOD, abcd, loris, nda, redcap, redcap_xml, study
 from icqf.errors import InputError, InputWarning
-from icqf.io import read_questionnaire, read_table
+from icqf.io import read_questionnaire, read_table, suggest_codebook
 from icqf.io.readers.nda import described_item, labels_in
 
 VISIT = {"eventname": "baseline_year_1_arm_1"}
@@ -162,6 +162,65 @@ def test_logic_in_circles_rules_nothing_out(tmp_path):
     assert not found.structural[["alc_1", "alc_2"]].any(axis=None) and found.structural["alc_3"].any()
 
 
+def test_logic_names_columns_in_any_case_and_by_their_aliases(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    dictionary.write_text(
+        dictionary.read_text().replace("[drinks]", "[DRINKS]").replace("[kinds(", "[Kinds(")
+    )
+    found = read_questionnaire(data, dictionary=dictionary)
+    assert found.structural["alc_1"].any() and not any("cannot be evaluated" in note for note in found.notes)
+
+    data, definition = nda(tmp_path)
+    text = definition.read_text().replace("0 = No; 1 = Yes,", "0 = No; 1 = Yes,any_drink")
+    definition.write_text(text)
+    data.write_text(data.read_text().replace('"drinks"', '"ANY_DRINK"'))
+    found = read_questionnaire(data, codebook=definition)
+    assert "ANY_DRINK" in found.answers and found.structural["alc_1"].any()
+
+
+def test_logic_of_events(tmp_path):
+    """[event-name] is the column of events, unless that holds their labels."""
+    data, dictionary = redcap(tmp_path)
+    logic = "[event-name] = 'baseline_arm_1' and [drinks] = '1' and ("
+    dictionary.write_text(dictionary.read_text().replace("[drinks] = '1' and (", logic))
+    frame = pd.read_csv(data, dtype=str)
+    for event, evaluated in (("baseline_arm_1", True), ("Baseline (Arm 1: Adults)", False)):
+        frame.assign(redcap_event_name=event).to_csv(data, index=False)
+        found = read_questionnaire(data, dictionary=dictionary)
+        assert found.structural["alc_1"].any() == evaluated
+        assert any("events by names that the table does not use" in n for n in found.notes) != evaluated
+
+
+def test_hidden_fields_are_no_questions(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    lines = dictionary.read_text().splitlines()
+    tags = {"mood_1": "@HIDDEN @READONLY", "mood_2": "@HIDDEN-PDF"}
+    dictionary.write_text("\n".join(line + tags.get(line.partition(",")[0], "") for line in lines))
+    names = [item.name for item in read_questionnaire(data, dictionary=dictionary).items]
+    assert "mood_1" not in names and "mood_2" in names
+
+
+def test_an_export_of_labels_gives_the_same_study(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    line = 'arm,moods,,radio,Arm,"1, A | 2, B | -99, Prefer not to say",,,,,,,,,,,,\n'
+    dictionary.write_text(dictionary.read_text() + line)
+    frame = pd.read_csv(data, dtype=str).assign(arm=["1", "2", "-99"] * 40)
+    frame.to_csv(data, index=False)
+    raw = read_questionnaire(data, codebook=dictionary, confounds=["arm"])
+    words = {name: {str(code): text for code, text in CHOICES.items()} for name in (*MOOD, *DRINKING)}
+    words |= {"drinks": {"0": "No", "1": "Yes"}, "arm": {"1": "A", "2": "B", "-99": "Prefer not to say"}}
+    words |= {name: {"0": "Unchecked", "1": "Checked"} for name in ("kinds___1", "kinds___2")}
+    words["form_complete"] = {"2": "Complete"}
+    frame.replace(words).to_csv(data, index=False)
+    found = read_questionnaire(data, codebook=dictionary, confounds=["arm"])
+    assert found.answers.equals(raw.answers) and found.structural.equals(raw.structural)
+    assert found.confounds.equals(raw.confounds) and found.confounds["arm"].isna().sum() == 40
+    assert next(c for c in found.left_out if c.name == "form_complete").reason == "metadata"
+    assert (
+        suggest_codebook(read_table(data, dictionary=dictionary)).items == raw.items
+    )  # labels are not guessed
+
+
 def test_answers_where_the_question_was_hidden_are_kept(tmp_path):
     data, dictionary = redcap(tmp_path)
     frame = pd.read_csv(data, dtype=str)
@@ -313,6 +372,13 @@ def test_labels_and_ranges(notes, span, low, high, codes):
     assert (item.min, item.max) == (low, high) and {*item.missing_codes} == {*codes}
 
 
+def test_reverse_scoring_that_a_definition_mentions(tmp_path):
+    data, definition = nda(tmp_path)
+    definition.write_text(definition.read_text().replace(",Low mood 1,", ",Reverse scored: low mood,"))
+    notes = read_questionnaire(data, codebook=definition).notes
+    assert any("mentions reverse scoring for 'mood_1'," in note for note in notes)
+
+
 def test_labels_keep_commas_and_long_texts_end():
     assert labels_in("Choose. 0 = No, never; 1 = Yes, 2 or 3 times") == {
         0: "No, never",
@@ -341,6 +407,32 @@ def test_a_dictionary_of_nbdc(tmp_path):
     found = read_questionnaire(data, codebook=tmp_path / "dd.csv", visit=VISIT, missing_codes=[777, 999])
     named = [name for name in ITEMS if name != "drinks"]  # without levels, the only yes/no item is left out
     assert [item.name for item in found.items] == named and found.structural["alc_1"].any()
+
+
+def test_answers_in_words_are_numbered_in_the_order_of_the_instrument(tmp_path):
+    """LORIS makes codes from labels unless they are given: some_of_the_time for "Some of the time"."""
+    scales = {
+        "mood": ["At my worst", "Some of the time", "At my best"],  # of unknown order
+        "calm": ["Always", "Often", "Sometimes", "Rarely", "Never"],  # of known order, written from the end
+    }
+    codes = {label: label.lower().replace(" ", "_") for words in scales.values() for label in words}
+    lines, frame = ["table{@}x"], pd.DataFrame({"PSCID": [f"MTL{i:03d}" for i in range(60)]})
+    for name, words in (*((f"{scale}{j}", scales[scale]) for scale in scales for j in (1, 2, 3)),):
+        options = "{-}".join(f"'{codes[label]}'=>'{label}'" for label in words)
+        lines.append(
+            f"select{{@}}{name}{{@}}Text{{@}}NULL=>''{{-}}{options}{{-}}'not_answered'=>'Not Answered'"
+        )
+        frame[f"x_{name}"] = [codes[words[i % len(words)]] for i in range(60)]
+    lines.append("select{@}hand{@}Hand{@}NULL=>''{-}'left_hand'=>'Left hand'{-}'right_hand'=>'Right hand'")
+    frame["x_mood2"] = frame["x_mood2"].mask(frame.index == 4, "not_answered")
+    frame.assign(x_hand="left_hand").to_csv(tmp_path / "x.csv", index=False)
+    (tmp_path / "x.linst").write_text("\n".join(lines))
+    found = read_questionnaire(tmp_path / "x.csv", codebook=tmp_path / "x.linst")
+    assert [item.name for item in found.items] == [f"x_{scale}{j}" for scale in scales for j in (1, 2, 3)]
+    assert dict(found.items[0].labels) == {0: "At my worst", 1: "Some of the time", 2: "At my best"}
+    assert found.answers["x_mood1"].tolist()[:3] == [0, 1, 2] and found.answers["x_mood2"].isna().sum() == 1
+    assert found.answers["x_calm1"].tolist()[:5] == [4, 3, 2, 1, 0]
+    assert any("'mood3' are words, read as these numbers: 0=At my worst; 1=Some" in n for n in found.notes)
 
 
 LORIS = """Module,Field Name,Description,Data Scope,Data Type,Data Cardinality,Options

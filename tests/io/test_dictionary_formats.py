@@ -172,6 +172,37 @@ def test_answers_in_later_sentences_and_in_lines(tmp_path):
     assert study.items[-1].labels[1:] == ((1, "I like being 3"), (2, "I do not"))
 
 
+def test_scales_of_neighbouring_questionnaires(tmp_path):
+    """Interests, pairs of traits and a list of words, each with its own scale, and columns that are none."""
+    text = "\n".join(
+        [
+            *("Interests were rated from 1=Dislike to 5=Enjoy:", ""),
+            *(f"R{j}\tTask {j}" for j in range(1, 5)),
+            *("", "introelapse\tseconds on the first page", "", "Then came pairs of traits:", ""),
+            *(f"TIPI{j}\tPair {j}." for j in range(1, 5)),
+            *("", "They were rated such that", "1 = Disagree strongly", "7 = Agree strongly", ""),
+            *("These words were offered as a check-list (1=checked, 0=not):", ""),
+            *(f"VCL{j}\tword{j}" for j in range(1, 4)),
+            *("", "Two more were on a scale with 1=No, 3=Yes:", "", "H1\tHonest?", "H2\tTrue?", "", "lag\ts"),
+        ]
+    )
+    (tmp_path / "codebook.txt").write_text(text)
+    frame = answers([f"R{j}" for j in range(1, 5)], 1, 5).join(answers(["H1", "H2"], 1, 3))
+    frame = frame.join(answers([f"TIPI{j}" for j in range(1, 5)], 1, 7))
+    frame = frame.join(answers([f"VCL{j}" for j in range(1, 4)], 0, 1)).assign(lag=2, introelapse=1)
+    frame.to_csv(tmp_path / "data.csv", sep="\t", index=False)
+    study = read_questionnaire(tmp_path / "data.csv", codebook=tmp_path / "codebook.txt")
+    ranges = {item.name: (item.min, item.max) for item in study.items}
+    expected = {f"R{j}": (1, 5) for j in range(1, 5)} | {"H1": (1, 3), "H2": (1, 3)}
+    assert ranges == expected | {f"TIPI{j}": (1, 7) for j in range(1, 5)}
+
+
+def test_a_dictionary_in_place_of_the_answers(personality, mood):
+    for path in (personality / "codebook.txt", mood / "activities/mood/mood_schema"):
+        with pytest.raises(InputError, match=r"which describes columns; it holds no answers"):
+            read_questionnaire(path)
+
+
 def test_names_in_quotation_marks(personality):
     codebook = personality / "codebook.txt"
     codebook.write_text(CODEBOOK.replace("X2\tStatement", '"X2" : "Statement'), encoding="utf-8")

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from icqf.errors import InputError
-from icqf.io import open_stream, read_table
+from icqf.io import open_stream, read_questionnaire, read_table
 
 FRAME = pd.DataFrame(np.arange(60).reshape(15, 4) % 5, columns=["q1", "q2", "q3", "q4"])
 FRAME.insert(0, "id", [f"P{i}" for i in range(15)])
@@ -80,3 +80,24 @@ def test_two_columns_with_one_name_are_refused_if_they_differ(tmp_path):
     said = r"row 1 names the column 'q2' twice \(columns 3 and 6\), and they differ: '3' and '9' in row 5"
     with pytest.raises(InputError, match=said):
         read_table(save(tmp_path, text))
+
+
+def test_a_german_workbook(tmp_path):
+    """Title, an empty row, decimal commas stored as text, and a line of means."""
+    rows = [["Erhebung Klinik Süd", *[None] * 4], [None] * 5, ["Nr", "Angst 1", "Angst 2", "VAS", "Wahl"]]
+    rows += [[f"P-{i}", i % 4, (i // 4) % 4, f"{i},5", ["1,2", "1,2,3"][i % 2]] for i in range(30)]
+    rows += [["Mittelwert", "1,5", "1,4", "15,0", None]]
+    pd.DataFrame(rows).to_excel(tmp_path / "a.xlsx", index=False, header=False)
+    table = read_table(tmp_path / "a.xlsx")
+    assert table.frame["VAS"].tolist() == [i + 0.5 for i in range(30)]
+    assert table.frame["Wahl"].iloc[0] == "1,2"  # answers to a question with several choices
+    assert "Decimal commas were read as decimal points in 'VAS'." in table.notes
+    assert any("as a footer or total: 'Mittelwert" in note for note in table.notes)
+
+
+def test_a_decimal_comma_is_no_missing_code(tmp_path):
+    rows = [[f"P{i}", i % 4, (i // 4) % 4, i % 3] for i in range(30)]
+    rows[4][2] = "2,1"
+    pd.DataFrame(rows, columns=["id", "q1", "q2", "q3"]).to_excel(tmp_path / "a.xlsx", index=False)
+    with pytest.raises(InputError, match=r"holds the text '2,1'.*write it with a decimal point"):
+        read_questionnaire(tmp_path / "a.xlsx")

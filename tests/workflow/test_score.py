@@ -137,7 +137,8 @@ def test_other_encodings_are_scored_in_batches(scored, tmp_path, encoding):
     file = tmp_path / "new.csv"
     table().assign(note=["x"] * 60 + ["fünf"] * 20).to_csv(file, index=False, encoding=encoding)
     whole = scored(file, ALL)
-    assert scored(file, 16) == whole and f"The text was read as {encoding}." in whole[1]
+    assert scored(file, 16) == whole
+    assert any("text was read as" in note for note in whole[1]) == (encoding != "utf-8-sig")
 
 
 def test_a_folder_is_scored_as_one_table(scored, tmp_path):

@@ -506,7 +506,9 @@ def suggest_codebook(table: Table) -> SuggestedCodebook:
     >>> guess.remarks["q1"].split("; ")[0]
     'Please confirm: the order of the labels is that of the usual wording of yes or no'
     """
-    families = text_families(table)
+    known = [name for name, item in table.described.items() if item.labels]
+    other = [column.name for column in item_columns(table).left_out if column.reason != "text"]
+    families = text_families(table, leave_out=(*known, *other))
     in_words = {name: family for family in families for name in family.items}
     frame, silent = _numbers_with_gaps(table.frame, skip=in_words)
     drafted = codebook_from(replace(table, frame=frame)) if len(frame.columns) else ()
@@ -562,7 +564,7 @@ def _with_shared_codes(
 def _with_labels(item: Item, family: TextFamily) -> Item:
     if family.order is None:
         codes = [text for text in family.texts if means_no_answer(text)]
-        return replace(item, missing_codes=(*item.missing_codes, *codes))
+        return replace(item, missing_codes=tuple(dict.fromkeys((*item.missing_codes, *codes))))
     values = [value for value, _ in family.order.labels]
     return replace(
         item,

@@ -6,10 +6,9 @@ All words of the name must be of this kind or neutral: ``age_years`` is an age, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
+import pandas as pd
 
 from icqf.errors import short
 
@@ -55,6 +54,7 @@ _TOTAL = (
 _AGES = frozenset(["age", "ages", "agey", "ageyr", "ageyrs", "ageyears", "agemonths"])
 _TOTALS = frozenset(_TOTAL.split())
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
+_STATUS = {0, 1, 2, "0", "1", "2", "Incomplete", "Unverified", "Complete"}  # of a form of REDCap
 _SEXES = ({"male", "female"}, {"man", "woman"}, {"men", "women"}, {"boy", "girl"}, {"boys", "girls"})
 
 
@@ -94,17 +94,14 @@ def is_total(name: str) -> bool:
     return any(word in _TOTALS for word in words) and not (words and words[-1].isdigit())
 
 
-def redcap_columns(values: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> set[str]:
-    """Return the columns that REDCap adds to an export: the status of each form (0, 1 or 2), and visits."""
+def redcap_columns(frame: pd.DataFrame) -> set[str]:
+    """Return the columns that REDCap adds to an export: the status of each form, and visits."""
+    names = [str(name) for name in frame.columns]
     own = {name for name in names if name.startswith("redcap_")}
     if not own and "record_id" not in names:
         return set()
-    forms = {
-        name
-        for name, seen in values.items()
-        if name.endswith("_complete") and set(seen.tolist()) <= {0.0, 1.0, 2.0}
-    }
-    return own | forms
+    forms = (name for name in names if name.endswith("_complete"))
+    return own | {name for name in forms if {*frame[name].dropna().unique()} <= _STATUS}
 
 
 def stem(name: str) -> str:

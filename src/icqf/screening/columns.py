@@ -225,9 +225,7 @@ def recognise(
     answered = {name: each.counts for name, each in columns.items() if not each.reason and each.counts}
     families = families_of(answered)
     kinds = {name: named_kind(name, texts.get(name, ())) for name in columns}
-    status = redcap_columns(
-        {name: column.counts.values for name, column in columns.items() if column.counts is not None}, names
-    )
+    status = redcap_columns(frame)
     inside = _inside_matrix(families, [name for name in names if name in columns], kinds)
     for name, column in columns.items():
         if name in identifying:

@@ -35,6 +35,8 @@ _TOKEN = re.compile(
 )
 _SIGNS = {"=": "==", "<>": "!=", "&&": "and", "||": "or", "!": "not"}  # in Python
 _FIELD = re.compile(r"\[\s*(\w+)\s*(?:\(\s*(-?\w+)\s*\))?\s*\]")
+_EVENT = "redcap_event_name"  # the column that the smart variable [event-name] reads
+_UNIQUE_EVENT = r"\w+_arm_\d+\w?"
 _COMMENT = re.compile(r"^\s*(//|#).*$", re.MULTILINE)
 _QUOTES = str.maketrans("‘’“”\u00a0\n\r\t", "''\"\"    ")
 _COMPARE: dict[type[ast.cmpop], Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -79,8 +81,12 @@ class Truth:
     sure: np.ndarray
 
 
-def parse(condition: str) -> Condition:
-    """Parse a condition; where no name is in brackets, names without brackets are columns."""
+def parse(condition: str, names: Mapping[str, str] | None = None) -> Condition:
+    """Parse a condition; where no name is in brackets, names without brackets are columns.
+
+    `names` are the columns by the names that conditions may have for them, in lower case.
+    """
+    names = names or {}
     if len(condition) > LONGEST:
         raise NotUnderstood(f"has {len(condition)} characters")
     text = html.unescape(_COMMENT.sub("", condition)).translate(_QUOTES).strip()
@@ -96,6 +102,7 @@ def parse(condition: str) -> Condition:
         word = match[kind]
         if kind == "field" or (kind == "word" and bare):
             column = _column(word) if kind == "field" else word
+            column = names.get(column.casefold(), column)
             columns.add(column)
             word = f"_{column}"
         elif kind == "word":
@@ -121,6 +128,8 @@ def _column(token: str) -> str:
     """The column of a field in brackets."""
     if "][" in token:
         raise NotUnderstood(f"refers to another event or instance ({shortened(token, 60)})")
+    if token[1:-1].strip().lower() == "event-name":
+        return _EVENT
     match = _FIELD.fullmatch(token)
     if match is None:
         raise NotUnderstood(f"uses the smart variable {shortened(token, 60)}")
@@ -235,6 +244,8 @@ class Branching:
     def _column(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         if name not in self.frame.columns:
             raise NotUnderstood(f"refers to {name!r}, which is not a column")
+        if name == _EVENT and not self.frame[name].dropna().astype(str).str.fullmatch(_UNIQUE_EVENT).all():
+            raise NotUnderstood("refers to events by names that the table does not use")
         texts, answered = self._texts(name)
         asked = self._truths.get(name)
         return texts, answered | (~asked.holds & asked.sure) if isinstance(asked, Truth) else answered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -209,6 +210,8 @@ def _stray_fault(text: str, members: Sequence[StrayText], source: str) -> InputE
 def _stray_remedy(text: str) -> str:
     if is_known(text):
         return f"Correct the cell, or give {text!r} its number in the codebook's labels, such as '2={text}'."
+    if re.fullmatch(r"-?\d+,\d+", text):
+        return "If it is a number, write it with a decimal point; if it is two answers, leave it empty."
     answer = "if it is an answer, give its number in the codebook's labels"
     return missing_code_remedy(text, "" if means_no_answer(text) else answer)
 

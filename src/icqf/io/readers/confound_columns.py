@@ -61,8 +61,9 @@ def translation_words(name: str, counts: Counts) -> str:
 
 
 def _without_codes(column: pd.Series, item: Item) -> tuple[pd.Series, int]:
-    words = {plain(code) for code in item.missing_codes if isinstance(code, str)}
     numbers = {code for code in item.missing_codes if not isinstance(code, str)}
+    words = {plain(code) for code in item.missing_codes if isinstance(code, str)}
+    words |= {plain(text) for value, text in item.labels if value in numbers and text}
     codes = [
         value
         for value in column.dropna().unique()

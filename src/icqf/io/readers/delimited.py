@@ -100,8 +100,8 @@ def read_delimited(
     frame, notes = without_unnamed(frame.iloc[:, kept], [header[at] for at in kept])
     notes = (*twice, *notes, *footer)
     refuse_second_header(frame, rows, path.name)
-    if encoding != "utf-8":
-        notes = (f"The text was read as {encoding}.", *notes)
+    if encoding not in ("utf-8", "utf-8-sig"):
+        notes = (f"The text was read as {encoding.replace('cp', 'Windows-')}.", *notes)
     table = Table(frame, path.name, rows, id=layout.id, notes=(*layout.notes, *notes))
     named = [name if at in kept else "" for at, name in enumerate(header)]
     return with_wordings(table, named, layout.wordings)

@@ -169,17 +169,17 @@ def _known_fields(table: Table, dictionary: Dictionary, source: str) -> dict[str
     columns = {str(name) for name in table.frame.columns}
     folded = {name.casefold(): name for name in columns}
     known: dict[str, Field] = {}
-    for field in dictionary.fields:
+    for field in sorted(dictionary.fields, key=lambda field: field.name.casefold() not in folded):
         names = (field.name, *field.other_names)
         name = next((name for name in names if name in columns), None)
         name = name or next((folded[name.casefold()] for name in names if name.casefold() in folded), None)
         if name is None:
             continue
-        field = replace(field, item=replace(field.item, name=name))
-        before = known.get(name)
-        if before is None or field.name != name != before.name:
-            known.setdefault(name, field)
-        elif replace(before, place="") != replace(field, place=""):
+        own = field.name.casefold() == name.casefold()
+        field = replace(field, item=replace(field.item, name=name), other_names=names)
+        before = known.setdefault(name, field)
+        again = own and (field.question or before.question)
+        if again and replace(before, place="") != replace(field, place=""):
             places = f" ({before.place} and {field.place})" if field.place else ""
             raise InputError(
                 f"{source}: the field {name!r} appears twice{places}, with different descriptions. Delete "
@@ -211,10 +211,12 @@ def _not_asked(frame: pd.DataFrame, fields: Mapping[str, Field]) -> tuple[pd.Dat
     """Where a question was not asked, as codes by column, and notes on conditions."""
     conditions: dict[str, Condition] = {}
     failed: dict[str, list[str]] = {}
+    names = {other.casefold(): name for name, field in fields.items() for other in field.other_names}
+    names |= {str(name).casefold(): str(name) for name in frame.columns}
     for name, field in fields.items():
         if field.asked_if:
             try:
-                conditions[name] = parse(field.asked_if)
+                conditions[name] = parse(field.asked_if, names)
             except NotUnderstood as error:
                 failed.setdefault(str(error), []).append(name)
     circles = in_circles(conditions)

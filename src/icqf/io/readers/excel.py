@@ -99,6 +99,10 @@ def read_excel(
     kept, twice = once_named(body, header, path.name, found.row + 1, rows)
     frame, unnamed = without_unnamed(body.iloc[:, kept], [header[at] for at in kept])
     notes += [*twice, *unnamed, *(footer_note(texts[-below:]) if below else ())]
+    if commas := [] if codebook else [name for name in frame.columns if _has_commas(frame[name])]:
+        decimals = {name: frame[name].str.strip().str.replace(",", ".").astype(float) for name in commas}
+        frame = frame.assign(**decimals)
+        notes.append(f"Decimal commas were read as decimal points in {listed(commas)}.")
     if others:
         notes.append(f"Sheet {name!r} was read; the workbook also has {listed(others)}.")
     errors = guarded(lambda: _error_cells(path), path, "an Excel workbook")
@@ -161,6 +165,14 @@ def _like_table(cells: pd.DataFrame) -> bool:
     """Whether a sheet has several rows with several cells, unlike a cover page."""
     filled = cells.iloc[:ROWS].notna().sum(axis=1)
     return bool((filled > 2).sum() > 2)
+
+
+def _has_commas(column: pd.Series) -> bool:
+    """Whether every cell is a text with one comma between digits, which lists of choices hardly are."""
+    cells = column.dropna()
+    if cells.empty or pd.api.types.infer_dtype(cells) != "string":
+        return False
+    return bool(cells.str.fullmatch(r"\s*-?\d+,\d+\s*").all())
 
 
 def _texts(cells: pd.DataFrame) -> list[list[str]]:

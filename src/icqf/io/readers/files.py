@@ -70,6 +70,7 @@ def read_table(
     path = Path(path)
     require_file(path)
     suffix = path.suffix.lower()
+    _refuse_dictionary(path, suffix)
     if suffix not in READERS:
         raise InputError(
             f"{path.name}: files with the extension {suffix!r} cannot be read. Save it as one of "
@@ -147,6 +148,17 @@ def with_id(table: Table) -> Table:
     first = table.frame.iloc[:, 0] if table.frame.shape[1] else pd.Series(dtype=object)
     numbered = numbers_participants(first) and first.name not in table.identifying
     return replace(table, id=str(first.name) if numbered else None)
+
+
+def _refuse_dictionary(path: Path, suffix: str) -> None:
+    """Refuse a dictionary in place of the answers; workbooks and projects are not opened for this."""
+    kind = dictionary_at(path) if suffix in TEXT or suffix not in READERS else None
+    if kind is not None:
+        raise InputError(
+            f"{path.name}: this is {kind.what}, which describes columns; it holds no answers.",
+            code="dictionary-as-answers",
+            remedy=Advice("Name the table of answers, and give this file with {dictionary}."),
+        )
 
 
 def _described(table: Table, path: Path, dictionary: str | os.PathLike[str] | None) -> Table:

@@ -23,7 +23,8 @@ _LINE = re.compile(
     re.IGNORECASE,
 )
 _TOTAL = re.compile(
-    r"(grand |column )?(total|sum|mean|average|median|sd|std\.?( dev(iation)?\.?)?|standard deviation)s?:?",
+    r"(grand |column )?(total|sum|mean|average|median|sd|std\.?( dev(iation)?\.?)?|standard deviation)s?:?"
+    r"|(gesamt|summe|mittelwert|durchschnitt|sw|standardabweichung|somme|moyenne|médiane|suma|media|promedio):?",
     re.IGNORECASE,
 )
 
@@ -83,4 +84,5 @@ def once_named(
         again.append(name)
     if not again:
         return kept, ()
-    return kept, (f"Read once, because the file holds the same column twice: {listed(again)}.",)
+    twice = listed(dict.fromkeys(again))
+    return kept, (f"Read once, because the file holds the same column twice: {twice}.",)

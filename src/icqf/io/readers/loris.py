@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from icqf.errors import InputError
+from icqf.errors import InputError, listed
 from icqf.io.dictionary_formats import DictionaryFormat
 from icqf.io.readers.descriptions import plain_text, read_text
 from icqf.io.readers.dictionaries import Dictionary, Field, applied, column_of, table_format
 from icqf.io.readers.nda import described_item
 from icqf.io.readers.statistical import labelled_item
 from icqf.io.readers.table import Table
-from icqf.screening.answer_words import means_no_answer
+from icqf.screening.answer_words import means_no_answer, order_of, plain
+from icqf.screening.missing_codes import number
 
 _OPTION = re.compile(r"\s*'?(.*?)'?\s*=>\s*'?(.*?)'?\s*")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+FEWEST_MENUS = 3  # questions that share answers in words, whose order is then that of a scale
 # Fields that LORIS adds to every instrument.
 ADDED = (
     *("Date_taken", "Candidate_Age", "gestational_age", "Window_Difference", "Examiner", "CommentID"),
@@ -35,7 +38,8 @@ def apply_instrument(table: Table, path: Path) -> Table:
         raise InputError(
             f"{path.name}: this is not an instrument of LORIS; it has no line that begins with 'table{{@}}'."
         )
-    instrument, fields = "", []
+    instrument = ""
+    fields: list[tuple[Field, tuple[str, ...]]] = []
     for at, line in enumerate(lines, start=1):
         kind, *parts = line.strip().split("{@}")
         if kind in ("table", "testname") and parts:
@@ -44,10 +48,11 @@ def apply_instrument(table: Table, path: Path) -> Table:
             fields += _fields(kind, parts, instrument, f"line {at}")
     if not fields:
         raise InputError(f"{path.name}: the instrument has no questions.")
-    return applied(table, Dictionary(tuple(fields)), path)
+    return applied(table, _with_numbers(fields), path)
 
 
-def _fields(kind: str, parts: list[str], instrument: str, place: str) -> list[Field]:
+def _fields(kind: str, parts: list[str], instrument: str, place: str) -> list[tuple[Field, tuple[str, ...]]]:
+    """The field of a line, with its answers if they are words."""
     name, wording = parts[0], plain_text(parts[1]) if len(parts) > 1 else ""
     if kind not in ("select", "numeric", "text", "textarea", "date", "static", "selectmultiple", "radio"):
         return []
@@ -62,11 +67,15 @@ def _fields(kind: str, parts: list[str], instrument: str, place: str) -> list[Fi
     if kind == "numeric" and all(_NUMBER.fullmatch(_after(parts, at)) for at in (2, 3)):
         low, high = float(parts[2]), float(parts[3])
         item = replace(item, min=low, max=high) if low < high else item
-    answers = [value for value, _ in pairs if not means_no_answer(value)]
+    answers = {value: label for value, label in pairs if not means_no_answer(value)}
+    # Codes are made from the labels, whose spelling is nicer; one that is not stands for itself.
+    words = (label if plain(label) == plain(value) else value for value, label in answers.items())
     added = name in ADDED or (name.endswith("_status") and not wording)
     question = kind in ("select", "radio") and len(answers) > 1 and not added
-    item = replace(item, subscale=instrument)
-    return [Field(item, question, other_names=_names(name, instrument), place=place)]
+    field = Field(
+        replace(item, subscale=instrument), question, "", False, _names(name, instrument), "", place
+    )
+    return [(field, () if item.labels else tuple(words))]
 
 
 def fields_of_table(rows: pd.DataFrame, source: str) -> Dictionary:
@@ -78,7 +87,7 @@ def fields_of_table(rows: pd.DataFrame, source: str) -> Dictionary:
     )
     categories = column_of(rows, "category", "instrument")
     counts = column_of(rows, "data_cardinality", "cardinality")
-    fields = []
+    fields: list[tuple[Field, tuple[str, ...]]] = []
     each = zip(names, wordings, kinds, options, categories, counts, strict=True)
     for at, (name, wording, kind, option, instrument, count) in enumerate(each, start=2):
         if name:
@@ -88,8 +97,37 @@ def fields_of_table(rows: pd.DataFrame, source: str) -> Dictionary:
             item = replace(item, subscale=instrument)
             chosen = kind.lower().startswith("enum") or len(texts) > 1 or bool(item.labels)
             question = chosen and count.lower() != "many" and own not in ADDED and not own.endswith("_status")
-            fields.append(Field(item, question, other_names=_names(own, instrument), place=f"row {at}"))
-    return Dictionary(tuple(fields))
+            field = Field(item, question, other_names=_names(own, instrument), place=f"row {at}")
+            words = tuple(text for text in texts if not means_no_answer(text))
+            fields.append((field, () if item.declared or len(words) < 2 else words))
+    return _with_numbers(fields)
+
+
+def _with_numbers(described: Sequence[tuple[Field, tuple[str, ...]]]) -> Dictionary:
+    """The fields, with numbers for answers in words.
+
+    These are in their usual order, or else in that of the instrument if several questions share them.
+    """
+    shared = Counter(words for field, words in described if field.question)
+    fields: list[Field] = []
+    numbered: dict[tuple[tuple[float, str], ...], list[str]] = {}
+    for field, words in described:
+        usual = order_of(words) if field.question else None
+        labels = () if usual is None else usual.labels
+        if field.question and not labels and shared[words] >= FEWEST_MENUS:
+            labels = tuple((float(at), text) for at, text in enumerate(words))
+        if labels:
+            item = labelled_item(field.name, field.item.wording, dict(labels), field.item.missing_codes)
+            field = replace(field, item=replace(item, subscale=field.item.subscale))
+            numbered.setdefault(labels, []).append(field.name)
+        fields.append(field)
+    notes = (
+        f"The answers to {listed(names)} are words, read as these numbers: "
+        f"{'; '.join(f'{number(value)}={text}' for value, text in labels)}. If that is not their order, "
+        "correct the labels in a codebook."
+        for labels, names in numbered.items()
+    )
+    return Dictionary(tuple(fields), notes=tuple(notes))
 
 
 def _names(name: str, instrument: str) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def _dictionary(rows: pd.DataFrame, **headings: tuple[str, ...]) -> Dictionary:
         if entry["name"]:
             field = _field(entry, f"row {at}")
             fields.setdefault((field.name, field.item.wording), field)
-            if field.question and _REVERSED.search(entry["notes"] + entry["wording"]):
+            if field.question and _REVERSED.search(f"{entry['notes']} {entry['wording']}"):
                 mentioned.append(field.name)
     notes: tuple[str, ...] = ()
     if mentioned:

@@ -23,23 +23,25 @@ _ENTRY = re.compile(r"\"?(?P<name>[A-Za-z]\w*)(?P<star>\*?)\"?(?:\t+| {2,}|(?<=\
 _OPTION = re.compile(r"(?<![\w.])(-?\d+)\s*=\s*")
 _MISSED = re.compile(r"missed|none chosen|nothing (chosen|selected)|not (chosen|selected)", re.IGNORECASE)
 _INVERTED = re.compile(r"\*.*(invert|revers)|(invert|revers).*\*", re.IGNORECASE)
+_VOCABULARY = re.compile(r"VCL\d+")  # words checked as known, some of them invented: no answers on a scale
 _FEWEST_ENTRIES, _FEWEST_WORDS, _FEWEST_ALIKE = 3, 5, 3
 ANSWER, BESIDE = "A", ("E", "I", "_E", "_I")  # what follows an item's name: answer, time and position
 
 
 @dataclass(frozen=True)
 class _Block:
-    """Lines that describe columns one after another, and the sentences before and after them."""
+    """Lines that describe columns one after another, and where they are among the paragraphs of text."""
 
     entries: tuple[tuple[int, str, bool, str], ...]  # line, name, whether it has an asterisk, text
-    before: int
-    after: int
+    before: range  # the paragraphs between the block before and this one
+    end: int  # the first paragraph after it
 
 
 def is_codebook(path: Path, head: str) -> bool:
     """Whether a text has sentences, and lines with a name, a tab and a description."""
     lines = [line for line in head.splitlines() if line.strip()]
-    named = sum("\t" in line and _ENTRY.fullmatch(line.rstrip()) is not None for line in lines)
+    entries = (_ENTRY.fullmatch(line.rstrip()) for line in lines if "\t" in line)
+    named = sum(entry is not None and "\t" not in entry["text"] for entry in entries)
     sentences = any("\t" not in line and len(line.split()) >= _FEWEST_WORDS for line in lines)
     text = path.suffix.lower() in (".txt", ".md", "") and lines and "\t" not in lines[0]
     return bool(text) and sentences and named >= _FEWEST_ENTRIES
@@ -48,10 +50,11 @@ def is_codebook(path: Path, head: str) -> bool:
 def apply_codebook(table: Table, path: Path) -> Table:
     """Add wordings, ranges, labels, values of missed answers, and the stated direction.
 
-    The answers to a block of questions are those in the sentence before it, or else after it; a question of
-    its own has them in its line. An answer called ``missed`` is a missing code. Questions with an asterisk
-    are reversed if a sentence says so. A question ``Q1`` may be the column ``Q1A``, beside its time ``Q1E``
-    and position ``Q1I``.
+    The answers to a block of questions are those in the nearest paragraph before it, or else after it; a
+    question of its own has them in its line. Where questions are numbered, other lines of the block, such as
+    a time, are none. An answer called ``missed`` is a missing code. Questions with an asterisk are reversed
+    if a sentence says so. A question ``Q1`` may be the column ``Q1A``, beside its time ``Q1E`` and position
+    ``Q1I``.
     """
     text = read_text(path)
     starred = any(_INVERTED.search(part) for part in re.split(r"\n\s*\n", text))
@@ -63,9 +66,8 @@ def apply_codebook(table: Table, path: Path) -> Table:
     for line, name, star, wording, options, own in described:
         codes = [code for code, label in options.items() if _MISSED.match(label) or means_no_answer(label)]
         item = labelled_item(name, wording, options, codes)
-        asked = (
-            item.declared and named_kind(name) is None and (not own or series[stem(name)] >= _FEWEST_ALIKE)
-        )
+        other = named_kind(name) is not None or _VOCABULARY.fullmatch(name) is not None
+        asked = item.declared and not other and (not own or series[stem(name)] >= _FEWEST_ALIKE)
         item = replace(item, reverse=star and starred)
         fields.append(Field(item, asked, other_names=(name + ANSWER,), place=f"line {line}"))
         beside += [name + ending for ending in BESIDE]
@@ -76,34 +78,42 @@ def apply_codebook(table: Table, path: Path) -> Table:
 
 def _described(text: str) -> Iterator[tuple[int, str, bool, str, Mapping[float, str], bool]]:
     """Each column's line, name, asterisk, wording and answers, and whether these are in its own line."""
-    blocks, sentences = _blocks(text)
-    options = [_options(sentence) for sentence in sentences]
+    blocks, paragraphs = _blocks(text)
+    options = [_options(paragraph) for paragraph in paragraphs]
     used: set[int] = set()
-    for block in blocks:
-        here = next((at for at in (block.before, block.after) if at not in used and len(options[at]) > 1), -1)
+    for block, end in zip(blocks, [*(each.end for each in blocks[1:]), len(options)], strict=True):
+        numbered = any(stem(name) != name for _, name, _, _ in block.entries)
+        near = (*reversed(block.before), *(range(block.end, end) if numbered else ()))
+        here = next((at for at in near if at not in used and len(options[at]) > 1), -1)
         used.add(here)
         for number, name, star, line in block.entries:
             own = _options(line)
             wording = _OPTION.split(line)[0] if len(own) > 1 else line
-            known = own if len(own) > 1 else options[here] if here >= 0 else {}
+            shared = options[here] if here >= 0 and (stem(name) != name or not numbered) else {}
+            known = own if len(own) > 1 else shared
             yield number, name, star, plain_text(wording).strip(' ",;:('), known, len(own) > 1
 
 
 def _blocks(text: str) -> tuple[list[_Block], list[str]]:
-    """The blocks of lines that describe columns, and the sentences around them."""
+    """The blocks of lines that describe columns, and the paragraphs around them."""
     blocks: list[_Block] = []
-    sentences = [""]
+    paragraphs: list[str] = []
     entries: list[tuple[int, str, bool, str]] = []
+    first, blank = 0, True
     for number, line in enumerate([*text.splitlines(), "."], start=1):
         found = _ENTRY.fullmatch(line.rstrip())
         if found is not None:
             entries.append((number, found["name"], bool(found["star"]), found["text"].strip()))
         elif line.strip() and entries:
-            blocks.append(_Block(tuple(entries), len(sentences) - 1, len(sentences)))
-            entries, sentences = [], [*sentences, line]
+            blocks.append(_Block(tuple(entries), range(first, len(paragraphs)), len(paragraphs)))
+            entries, first = [], len(paragraphs)
+            paragraphs.append(line)
+        elif line.strip() and paragraphs and (not blank or _OPTION.match(line.strip())):
+            paragraphs[-1] += f"\n{line}"
         elif line.strip():
-            sentences[-1] += f"\n{line}"
-    return blocks, sentences
+            paragraphs.append(line)
+        blank = not line.strip()
+    return blocks, paragraphs
 
 
 def _options(text: str) -> dict[float, str]:

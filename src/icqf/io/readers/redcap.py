@@ -46,6 +46,7 @@ SPELLINGS = {"select": "dropdown", "textarea": "notes"}  # field types in XML an
 EVENT, INSTRUMENT, INSTANCE = "redcap_event_name", "redcap_repeat_instrument", "redcap_repeat_instance"
 _REVERSED = re.compile(r"@REVERSED?\b|\breverse[- ]?(scored|coded|keyed)\b", re.IGNORECASE)
 _NOT_REVERSED = re.compile(r"\b(not|no|un)[- ]?reverse", re.IGNORECASE)
+_HIDDEN = re.compile(r"@HIDDEN(?![\w-])", re.IGNORECASE)  # from everybody, unlike @HIDDEN-PDF
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
@@ -84,8 +85,9 @@ def _dictionary(
     """The fields of a project.
 
     A field with one answer on a scale is a question: radio (in a matrix or not), yesno, truefalse, slider,
-    and dropdown if several fields share their choices. The boxes of a checkbox are not, as they are one
-    question in many columns (race, medication); they are read only if the user names them.
+    and dropdown if several fields share their choices; none that is hidden from everybody. The boxes of a
+    checkbox are not, as they are one question in many columns (race, medication); they are read only if the
+    user names them.
     """
     menus = Counter(entry.choices for entry in entries if entry.kind.lower() == "dropdown")
     fields = [
@@ -119,7 +121,8 @@ def _fields(entry: Entry, alike: int, source: str, codes: tuple[float | str, ...
     stated = f"{entry.annotation} {entry.note}"
     if item.declared and _REVERSED.search(stated) and not _NOT_REVERSED.search(stated):
         item = replace(item, reverse=True)
-    question = item.declared and (kind in QUESTIONS or (kind == "dropdown" and alike >= FEWEST_MENUS))
+    shown = kind in QUESTIONS or (kind == "dropdown" and alike >= FEWEST_MENUS)
+    question = item.declared and shown and _HIDDEN.search(entry.annotation) is None
     return [replace(about, item=item, question=question)]
 
 

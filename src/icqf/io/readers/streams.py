@@ -461,10 +461,8 @@ class TextStream:
     def _plain_batches(self, columns: Sequence[str] | None) -> Iterator[Batch]:
         with self.path.open("rb") as file:
             start = file.read(SAMPLE)
-            marked = start.startswith(codecs.BOM_UTF8)
-            file.seek(len(codecs.BOM_UTF8) if marked else 0)
+            file.seek(len(codecs.BOM_UTF8) if start.startswith(codecs.BOM_UTF8) else 0)
             start = start.removeprefix(codecs.BOM_UTF8)
-            notes = ("The text was read as utf-8-sig.",) if marked else ()
             layout = layout_of(start.decode("utf-8", errors="ignore"), self.source, text=self.text)
             size = self.batch_rows * max(len(start) // max(start.count(b"\n"), 1), 1)
             line, rest = 1, b""
@@ -475,24 +473,19 @@ class TextStream:
                 if len(rest) > max(8 * size, 2**24):  # an unclosed quotation mark
                     raise _NotPlain
                 if cut:
-                    yield from self._batch(data[:cut], layout, columns, line, notes)
+                    yield from self._batch(data[:cut], layout, columns, line)
                     line += data.count(b"\n", 0, cut)
             if rest:
-                yield from self._batch(rest, layout, columns, line, notes)
+                yield from self._batch(rest, layout, columns, line)
             elif line <= 2:  # only a header
                 raise _NotPlain
 
     def _batch(
-        self,
-        piece: bytes,
-        layout: TextLayout,
-        columns: Sequence[str] | None,
-        line: int,
-        notes: tuple[str, ...],
+        self, piece: bytes, layout: TextLayout, columns: Sequence[str] | None, line: int
     ) -> Iterator[Batch]:
         frame, rows = _cells(piece, layout, columns, line, self.source)
         if len(frame):
-            yield Batch(self.source, rows, frame, notes)
+            yield Batch(self.source, rows, frame)
 
 
 def open_text(path: Path, batch_rows: int, text: Sequence[str]) -> TextStream | None:
