@@ -46,6 +46,9 @@ def test_bad_sidecars(bids):
     sidecar.write_text('{"q1": {}, "q1": {}}')
     with pytest.raises(InputError, match=r"^sleep.json: the name 'q1' occurs twice"):
         read_questionnaire(bids)
+    sidecar.write_text('{"q1": {"Minimum": 5, "Maximum": 1}}')
+    with pytest.raises(InputError, match=r"^sleep.json: Item 'q1' has lowest answer 5 and highest answer 1"):
+        read_questionnaire(bids)
     sidecar.write_text('{"q1": 1}')
     with pytest.raises(InputError, match=r"sleep.json: it describes no column"):
         read_questionnaire(bids)

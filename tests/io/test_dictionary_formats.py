@@ -50,7 +50,7 @@ def test_reproschema(mood, place):
     assert np.isnan(study.answers.loc["P3", "mood_2"]) and fits(study) == 6
     assert "Instrument: Mood scale, version 0.2, citation Nobody (2020)." in study.notes
     assert (study.about.instrument, study.about.instrument_version) == ("Mood scale", "0.2")
-    told = "1 file that" in " ".join(study.notes) and "'https://x.org/other_schema'" in " ".join(study.notes)
+    told = any("in its folder or beside it: 'https://x.org/other_schema'." in note for note in study.notes)
     assert told is (place != "activities/mood/mood_schema")
     findings = check_study(mood / "mood.csv", codebook=mood / place)
     assert not [each for each in findings if each.severity == "error"]
@@ -81,6 +81,20 @@ def test_options_that_name_one_another_in_a_circle(mood):
     assert [item.labels for item in study.items] == [()] * 6
 
 
+def test_no_file_is_read_outside_of_the_study(mood):
+    schema = mood / "activities/mood/mood_schema"
+    activity = json.loads(schema.read_text()) | {"@type": ["reproschema:Activity"]}
+    (mood.parent / "secret").write_text(json.dumps(field("mood_2")))
+    (mood / "activities/mood/items/mood_3").unlink()
+    (mood / "activities/mood/items/mood_3").symlink_to(mood.parent / "secret")
+    outside = ["../../../secret", str(mood.parent / "secret"), "items/mood_3"]
+    activity["ui"] = {"order": ["items/mood_1", *outside, "items/mood_4"]}
+    schema.write_text(json.dumps(activity))
+    study = read_questionnaire(mood / "mood.csv", codebook=schema)
+    assert [item.name for item in study.items] == ["mood_1", "mood_4"]
+    assert any(f"beside it: {', '.join(map(repr, outside))}." in note for note in study.notes)
+
+
 def test_damaged_schemas(mood):
     schema, item = mood / "activities/mood/mood_schema", mood / "activities/mood/items/mood_1"
 
@@ -107,7 +121,7 @@ def test_damaged_schemas(mood):
     assert "no item of an activity was found" in said()
     activity["ui"]["order"] = ["/etc/hostname", "../../../../../../etc/hostname"]
     schema.write_text(json.dumps(activity))
-    assert "these files are not on this computer: '/etc/hostname'" in said()
+    assert "files that are not in its folder or beside it: '/etc/hostname'" in said()
     activity["ui"]["order"] = [{"@id": "items/mood_1"}]
     item.write_text(json.dumps(field("other_1")))
     schema.write_text(json.dumps(activity))

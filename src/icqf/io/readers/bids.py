@@ -55,7 +55,12 @@ def _item(name: str, entry: Mapping[str, Any], source: str) -> Item:
     wording = plain_text(entry.get("Description") or entry.get("LongName") or "")
     item = labelled_item(name, wording, labels, codes)
     lo, hi = _code(entry.get("Minimum")), _code(entry.get("Maximum"))
-    return item if isinstance(lo, str) or isinstance(hi, str) else replace(item, min=lo, max=hi)
+    if isinstance(lo, str) or isinstance(hi, str):
+        return item
+    try:
+        return replace(item, min=lo, max=hi)
+    except InputError as error:
+        raise error.at(source) from None
 
 
 def _code(key: object) -> float | str:

@@ -6,12 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from icqf.data.about import LONGEST, NOT_STATED, About
-from icqf.errors import InputError, counted, listed, shortened
+from icqf.errors import InputError, listed, shortened
 from icqf.io.dictionary_formats import DictionaryFormat
 from icqf.io.readers.descriptions import plain_text, read_json
 from icqf.io.readers.dictionaries import Dictionary, Field, applied
@@ -24,7 +25,7 @@ ONE_ANSWER = ("radio", "slider", "select")
 FEWEST_MENUS = 3  # questions with the same menu that make an instrument
 _MOST_FILES = 10_000
 _HEAD = 4096  # characters that say what a file is
-_UP = 3  # folders above a file, among which its references may be
+_ABOVE = ("activities", "protocols")  # folders that may be beside each other in a study's folder
 
 
 def is_schema(path: Path, head: str) -> bool:
@@ -44,18 +45,20 @@ def apply_schema(table: Table, path: Path) -> Table:
     options. An item that is computed, or never shown, is not. The condition under which an item is shown
     (``isVis``) says whether it was asked.
     """
-    found = _Reading(path)
+    found = _Reading(path.resolve())
     for top in [path] if path.is_file() else _tops(path):
         found.read(top.resolve())
     if not found.fields:
-        raise InputError(f"{path.name}: no item of an activity was found in it{found.reasons}.")
+        raise InputError(f"{found.start.name}: no item of an activity was found in it{found.reasons}.")
     menus = Counter(found.menus.values())
     rare = {name for name, options in found.menus.items() if menus[options] < FEWEST_MENUS}
     fields = [replace(each, question=False) if each.name in rare else each for each in found.fields.values()]
     notes = list(found.notes)
     if found.lacking:
-        files = f"{counted(len(found.lacking), 'file')} that {path.name} names"
-        notes.append(f"Not read because they are not on this computer: {files} ({listed(found.lacking)}).")
+        notes.append(
+            f"{found.start.name} names files that are not in its folder or beside it: "
+            f"{listed(found.lacking)}."
+        )
     about = found.instruments[0] if len(found.instruments) == 1 else NOT_STATED
     return applied(table, Dictionary(tuple(fields), notes=tuple(notes), about=about), path)
 
@@ -75,7 +78,29 @@ class _Reading:
 
     @property
     def reasons(self) -> str:
-        return f"; these files are not on this computer: {listed(self.lacking)}" if self.lacking else ""
+        reason = "; it names files that are not in its folder or beside it"
+        return f"{reason}: {listed(self.lacking)}" if self.lacking else ""
+
+    @cached_property
+    def root(self) -> Path:
+        """The folder whose files may be read: the one that was given, or what the file's own folder is in."""
+        if self.start.is_dir():
+            return self.start
+        above = self.start.parent.parent
+        above = above.parent if above.name in _ABOVE else above
+        return self.start.parent if above == above.parent else above  # never a whole disk
+
+    def locate(self, reference: str, path: Path) -> Path | None:
+        """The file that a reference in another file means; None if it is not in the root."""
+        found = None
+        if not re.match(r"[A-Za-z][\w+.-]*:", reference):
+            base = (path.parent / reference.partition("#")[0]).resolve()
+            places = [base.with_name(base.name + ending) for ending in ENDINGS if base.name]
+            found = next((place for place in places if place.is_file()), None)
+        if found is None or not found.is_relative_to(self.root):
+            self.lacking.append(reference)
+            return None
+        return found
 
     def load(self, path: Path) -> dict[str, Any]:
         """Read a file once."""
@@ -91,12 +116,13 @@ class _Reading:
             return
         self.open = (*self.open, path)
         schema = self.load(path)
-        kind = re.split(r"[:/#]", str(_value(schema, "type") or _value(schema, "category")))[-1]
+        stated = _value(schema, "type") or _value(schema, "category")
+        kind = re.split(r"[:/#]", str(next(iter(_list(stated)), stated)))[-1]
         if kind == "Activity":
             self._activity(schema, path, shown)
         elif kind == "Protocol":
             for reference, entry in _members(schema):
-                inner = _locate(reference, path, self.lacking)
+                inner = self.locate(reference, path)
                 if inner is not None and _value(entry, "isVis") is not False:
                     self.read(inner, _condition(_value(entry, "isVis")))
         elif kind in ("Field", "Item"):
@@ -119,7 +145,7 @@ class _Reading:
         computed = [each for each in _list(_value(schema, "compute")) if isinstance(each, dict)]
         derived = {str(_value(each, "variableName")) for each in computed}
         for reference, entry in _members(schema):
-            inner = _locate(reference, path, self.lacking)
+            inner = self.locate(reference, path)
             if inner is not None:
                 self._item(self.load(inner), inner, entry, name, shown, derived)
 
@@ -162,7 +188,7 @@ class _Reading:
     def _options(self, options: Any, path: Path, depth: int = 2) -> Mapping[str, Any]:
         """Response options, which may be in a file of their own, as may their choices."""
         if isinstance(options, str):
-            place = _locate(options, path, self.lacking)
+            place = self.locate(options, path)
             if place is None:
                 return {}
             options, path = self.load(place), place
@@ -214,21 +240,6 @@ def _members(schema: Mapping[str, Any]) -> list[tuple[Any, Mapping[str, Any]]]:
 
 def _reference(value: Any) -> Any:
     return str(_value(value, "id") or "") if isinstance(value, dict) else str(value or "")
-
-
-def _locate(reference: str, path: Path, lacking: list[str]) -> Path | None:
-    """The file that a reference means, near the file with the reference; None if it is not there."""
-    if re.match(r"[A-Za-z][\w+.-]*:", reference) or reference.startswith(("/", "\\")):
-        lacking.append(reference)
-        return None
-    base = (path.parent / reference.partition("#")[0]).resolve()
-    near = path.parents[min(_UP, len(path.parents)) - 1]
-    places = [base.with_name(base.name + ending) for ending in ENDINGS]
-    found = next((place for place in places if place.is_file()), None)
-    if found is None or not found.is_relative_to(near):
-        lacking.append(reference)
-        return None
-    return found
 
 
 def _value(entry: Any, name: str) -> Any:
