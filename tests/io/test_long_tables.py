@@ -198,3 +198,16 @@ def test_answers_in_fractions(save):
     read = read_questionnaire(save(frame))
     assert list(read.answers.columns) == ITEMS and read.items[0].max is None
     np.testing.assert_allclose(read.answers.to_numpy(), wide()[ITEMS].to_numpy() / 3)
+
+
+def test_an_empty_answer_beside_another_is_none(save):
+    rows = long(wide()).astype({"answer": float})
+    empty = rows.iloc[:2].assign(answer=np.nan)
+    same(save(pd.concat([empty, rows])), wide())
+
+
+def test_answers_without_ids_are_not_a_table_of_participants(save):
+    path = save(long(wide()).drop(columns="id"))
+    with pytest.raises(InputError, match="looks like one answer, by the columns 'item' and 'answer', but no"):
+        read_questionnaire(path)
+    assert len(read_questionnaire(path, long="no", items=["answer", "age"]).answers) == 48

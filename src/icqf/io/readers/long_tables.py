@@ -68,7 +68,16 @@ def _recognised(table: Table, identity: str | None) -> tuple[str, str] | None:
     names = {plain_name(name): str(name) for name in reversed(list(map(str, table.frame.columns)))}
     item = next((names[name] for name in ITEMS if name in names), None)
     answer = next((names[name] for name in ANSWERS if name in names), None)
-    if item is None or answer is None or identity is None or identity in (item, answer):
+    if item is None or answer is None or identity in (item, answer):
+        return None
+    if identity is None:
+        if _FEWEST_ITEMS <= table.frame[item].nunique() <= len(table.frame) / _REPEATED:
+            raise InputError(
+                f"{table.source}: each row looks like one answer, by the columns {item!r} and {answer!r}, "
+                "but no column of participant ids was recognised.",
+                code="no-id-column",
+                remedy=Advice("Name the column with {id}; if rows are participants, set {long} to no."),
+            )
         return None
     require_column(table, identity, "the id")
     keys = [identity, *_visits(table.frame, identity, item, answer)]
@@ -248,20 +257,21 @@ def _each_once(
     table: Table, unit: np.ndarray, place: np.ndarray, answer: str, names: Sequence[str], doubled: str | None
 ) -> np.ndarray:
     """The rows with one answer to each item; different answers of one participant need a choice."""
-    cells = pd.DataFrame({"unit": unit, "item": place})
+    given = np.flatnonzero(table.frame[answer].notna())  # an empty answer is none
+    cells = pd.DataFrame({"unit": unit[given], "item": place[given]})
     if not cells.duplicated().any():
-        return np.arange(len(cells))
-    answered = pd.DataFrame({**cells, "answer": table.frame[answer].astype(object).to_numpy()})
+        return given
+    answered = pd.DataFrame({**cells, "answer": table.frame[answer].astype(object).to_numpy()[given]})
     if not answered.drop_duplicates().duplicated(["unit", "item"]).any() or doubled == "first":
-        return first_of(cells)
+        return given[first_of(cells)]
     if doubled == "last":
-        return last_of(cells)
+        return given[last_of(cells)]
     if doubled is not None:
-        return np.flatnonzero(~cells.duplicated(keep=False))
+        return given[~cells.duplicated(keep=False).to_numpy()]
     different = answered.drop_duplicates()
-    again = different.index[different.duplicated(["unit", "item"])].to_numpy()
+    again = given[different.index[different.duplicated(["unit", "item"])].to_numpy()]
     second = int(again[0])
-    first = int(np.flatnonzero((unit == unit[second]) & (place == place[second]))[0])
+    first = int(given[(unit[given] == unit[second]) & (place[given] == place[second])][0])
     identity = str(table.frame.columns[0]) if table.id is None else table.id
     raise InputError(
         f"{table.source}: {len({*unit[again]})} participants have different answers to one item: "
