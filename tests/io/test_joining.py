@@ -42,10 +42,22 @@ def test_numbers_and_texts_are_the_same_ids():
     assert found.frame["age"].tolist() == [6, 5]
 
 
+def test_an_empty_column_is_filled_from_other_rows_of_an_export_with_visits():
+    """As in REDCap, where only the row of the first event has age and sex."""
+    visits = made(
+        {"id": ["P1", "P1", "P2", "P2", "P3"], "age": [9, np.nan, 11, 11, np.nan], "q1": [0, 1, 2, 2, 2]},
+        "a.csv",
+    )
+    later = made({**ANSWERS, "age": [np.nan] * 3, "sex": [1, 2, 1]}, "a.csv")
+    found = joined_by_id(later, visits, ["age", "sex"])
+    assert found.frame["age"].tolist()[:2] == [11, 9] and np.isnan(found.frame["age"].iloc[2])
+    assert found.frame["sex"].tolist() == [1, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("people", "id", "said"),
     [
-        ({"id": ["P1", "P1"], "age": [1, 2]}, "id", "'P1' appears in several rows"),
+        ({"id": ["P1", "P1"], "age": [1, 2]}, "id", "'P1' appears in several rows, which differ in 'age'"),
         ({"id": ["X1", "X2"], "age": [1, 2]}, "id", "Write the ids the same way"),
         ({"id": ["P1", "P2"], "aeg": [1, 2]}, "id", "no column 'age' here, nor in a.csv. Did you mean 'aeg'"),
         ({"code": ["P1", "P2"], "age": [1, 2]}, None, "no column of participant ids"),

@@ -821,7 +821,15 @@ def _confounds(draft: Draft, smallest_category: int, *, filled: bool) -> Iterato
             )
             text += "The sample mean is used for them." if filled else "Fill it in, or leave them out."
             kind = ("note", "confound-filled") if filled else ("error", "confound-gaps")
-            yield Finding(*kind, text, str(name), str(gaps[0]))
+            remedy: str = ""
+            if len(gaps) == len(column):
+                text = f"Confound {str(name)!r} is empty in all rows."
+                remedy = Advice(
+                    "If another table has it, or other rows of this one, such as those of the first visit, "
+                    "add {participants=}.",
+                    participants=draft.source or "FILE",
+                )
+            yield Finding(*kind, text, str(name), str(gaps[0]), remedy=remedy)
         if column.nunique() == 1:
             text = f"Confound {str(name)!r} is the same for everybody."
             yield Finding("warning", "constant-confound", text, str(name))

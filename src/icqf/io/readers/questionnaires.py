@@ -484,11 +484,17 @@ def _answers_in_words(
 
 
 def joined_by_id(table: Table, other: Table, columns: Iterable[str], *, id: str | None = None) -> Table:
-    """Return the table with columns that it lacks, joined from another by participant id.
+    """Return the table with columns that it lacks, or that are empty, joined from another by participant id.
 
-    A participant who is not in the other table has empty cells.
+    A participant who is not in the other table has empty cells. Of several rows of one, as in an export with
+    visits, those with nothing in these columns, and those that say the same, do not count.
     """
-    wanted = [name for name in dict.fromkeys(columns) if name not in table.frame.columns]
+    own_columns, others = table.frame.columns, other.frame.columns
+    wanted = [
+        name
+        for name in dict.fromkeys(columns)
+        if name not in own_columns or (name in others and table.frame[name].isna().all())
+    ]
     if not wanted:
         return table
     known = [name for name in wanted if name in other.frame.columns]
@@ -501,17 +507,21 @@ def joined_by_id(table: Table, other: Table, columns: Iterable[str], *, id: str 
         )
     own, theirs = _id_column(table, id), _id_column(other, id)
     lookup = other.frame.set_axis(_ids_of(other, theirs), axis=0)[known]
+    present = lookup.index
+    if present.has_duplicates:
+        lookup = lookup.dropna(how="all")
+        lookup = lookup[~lookup.assign(**{"": lookup.index}).duplicated()]
     again = lookup.index[lookup.index.duplicated() & (lookup.index != "")]
     if len(again):
         raise InputError(
-            f"{other.source}: the participant {str(again[0])!r} appears in several rows. Keep one row per "
-            "participant."
+            f"{other.source}: the participant {str(again[0])!r} appears in several rows, which differ in "
+            f"{listed(known)}. Keep one row per participant."
         )
     ids = _ids_of(table, own)
-    matched = ids.isin(lookup.index)
+    matched = ids.isin(present)
     if not matched.any():
         raise InputError(
-            f"{other.source}: none of its participants ({listed(lookup.index, most=2)}) is in {table.source} "
+            f"{other.source}: none of its participants ({listed(present, most=2)}) is in {table.source} "
             f"({listed(ids, most=2)}). Write the ids the same way in both.",
             code="no-shared-participants",
         )
