@@ -200,6 +200,18 @@ def test_hidden_fields_are_no_questions(tmp_path):
     assert "mood_1" not in names and "mood_2" in names
 
 
+def test_a_pattern_means_questions(tmp_path):
+    """Sums, dates and comments often have the names of the questions that they belong to."""
+    data, dictionary = redcap(tmp_path)
+    lines = ["mood_total,moods,,calc,Sum,[mood_1]+[mood_2]", "mood_date,moods,,text,Date,"]
+    dictionary.write_text(dictionary.read_text() + "".join(f"{line}{',' * 12}\n" for line in lines))
+    pd.read_csv(data, dtype=str).assign(mood_total="7", mood_date="2020-01-01").to_csv(data, index=False)
+    found = read_questionnaire(data, dictionary=dictionary, items=["mood_*", "kinds___*"])
+    assert [item.name for item in found.items] == [*list(MOOD)[:3], "kinds___1", "kinds___2"]
+    found = read_questionnaire(data, dictionary=dictionary, items=["mood_?", "mood_total"])
+    assert [item.name for item in found.items] == [*list(MOOD)[:3], "mood_total"]
+
+
 def test_an_export_of_labels_gives_the_same_study(tmp_path):
     data, dictionary = redcap(tmp_path)
     line = 'arm,moods,,radio,Arm,"1, A | 2, B | -99, Prefer not to say",,,,,,,,,,,,\n'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -341,11 +341,17 @@ class Questionnaire(Draft):
         return derived
 
 
-def match_names(wanted: Iterable[str], names: list[str], source: str = "") -> list[str]:
-    """Return the names that equal or match (``*``, ``?``) any pattern, in the order of `names`."""
+def match_names(
+    wanted: Iterable[str], names: list[str], source: str = "", *, rather: Collection[str] = ()
+) -> list[str]:
+    """Return the names that equal or match (``*``, ``?``) any pattern, in the order of `names`.
+
+    A pattern that matches some of `rather` matches no others.
+    """
     chosen: set[str] = set()
     for pattern in wanted:
         hits = [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+        hits = hits if pattern in names else [name for name in hits if name in rather] or hits
         if not hits:
             fault = InputError(
                 f"No item is named or matches {pattern!r}.{did_you_mean(pattern, names)} "

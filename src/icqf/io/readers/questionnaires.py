@@ -449,7 +449,8 @@ def _choose(
         rest = NOT_IN_CODEBOOK
         reason |= {name: LeftOut(name, "not selected") for name in names if name not in kept}
     elif wanted:
-        names = match_names(wanted, [name for name in columns if name not in roles], table.source)
+        free = [name for name in columns if name not in roles]
+        names = match_names(wanted, free, table.source, rather=table.candidates or ())
         chosen, rest = [described.get(name, Item(name)) for name in names], "not selected"
     else:
         recognised = item_columns(table, roles)
