@@ -50,6 +50,16 @@ def test_ruled_out_questions_as_the_lowest_answer(run, tmp_path, monkeypatch):
     assert wrong.exit_code == 2 and "--not-asked says how to count" in wrong.stderr
 
 
+def test_an_edited_codebook_goes_with_its_dictionary(run, tmp_path, monkeypatch):
+    """A codebook holds no conditions, and says so; with the dictionary beside it, nothing is lost."""
+    monkeypatch.chdir(tmp_path)
+    redcap(tmp_path)
+    made = run("codebook", "export.csv", "--dictionary", "dictionary.csv", "--out", "items.csv")
+    assert "nothing about conditions for questions: give the dictionary beside it" in made.stderr
+    both = run("check", "export.csv", "--codebook", "items.csv", "--dictionary", "dictionary.csv").stdout
+    assert "147 answers (12.3 % of all) to 3 items were not asked for" in both
+
+
 def test_the_forms_of_a_dictionary_are_the_instruments_of_a_battery(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _, dictionary = redcap(tmp_path)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from icqf.data.direction import MOST_ITEMS, find_reversed, remark_on, remarks_on_ends
-from icqf.errors import InputError, listed
+from icqf.errors import InputError, has_note, listed
 from icqf.io.codebook import SuggestedCodebook, suggest_codebook
+from icqf.io.readers.dictionaries import CONDITIONS
 from icqf.io.readers.questionnaires import StudyTable, study_table
 from icqf.io.readers.table import Table
 from icqf.io.study_files import StudyFiles
@@ -21,6 +22,9 @@ def guess_codebook(
     """Guess a codebook for a file, to be confirmed by the user; `roles` are those of `icqf.io.StudyFiles`."""
     table = study_table(answers, **roles).table
     guess = suggest_codebook(table)
+    if has_note(table.notes, CONDITIONS):
+        note = "A codebook says nothing about conditions for questions: give the dictionary beside it."
+        guess = replace(guess, notes=(*guess.notes, note))
     return suggest_directions(table, guess) if directions else guess
 
 
