@@ -126,6 +126,17 @@ def test_a_field_described_in_two_ways_is_refused(tmp_path):
         read_questionnaire(data, dictionary=dictionary)
 
 
+def test_columns_of_all_tables_may_be_described_by_each_in_its_way(tmp_path):
+    data, dictionary = abcd(tmp_path)
+    text = dictionary.read_text().replace(
+        "mh_p_other,eventname,Event,", "mh_p_other,eventname,Name of visit,"
+    )
+    dictionary.write_text(text)
+    assert "Name of visit" in text
+    found = read_questionnaire(data, codebook=dictionary, visit=VISIT)
+    assert [item.name for item in found.items] == ITEMS
+
+
 def test_columns_only_in_one_of_both(tmp_path):
     data, dictionary = redcap(tmp_path)
     frame = pd.read_csv(data, dtype=str).drop(columns=["alc_3"]).assign(extra="1")
