@@ -133,8 +133,7 @@ def _resamples(problem: Problem) -> None:
     (fit,) = run(problem, Starts(problem).make("nndsvd", 8), tol=1e-3)
     W, Q = fit.factors.scores, problem.own_loadings(fit.factors.loadings)
     clock = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it runs on the processor
+    with warnings.catch_warnings(action="ignore"):  # that it runs on the processor
         rng = np.random.default_rng(0)
         bootstrap(problem, W, Q, n_resamples=RESAMPLES, n_jobs=cpu_count(), engine="torch", rng=rng)
     seconds = time.perf_counter() - clock

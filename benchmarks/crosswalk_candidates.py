@@ -30,7 +30,7 @@ import pandas as pd
 from icqf import ICQF
 from icqf.analyses.crosswalk import Rules
 from icqf.datasets import load_bfi, load_help_battery, make_battery
-from icqf_experiments.studies import psychtools_table
+from icqf_experiments.split_studies import psychtools_table
 
 CANDIDATES = ("sum", "sum, curve", "factors", "items", "items, curve", "joint")
 LEVEL = 0.9

@@ -179,8 +179,7 @@ def attack(tally: Tally, folder: Path, categories: np.ndarray, what: str, **sett
     confounds = pd.DataFrame({"age": demo.confounds["age"], "category": categories}, index=demo.answers.index)
     model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100, n_init=1, **settings)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             model.fit(demo.keyed_answers(), confounds=confounds).save(path)
     except InputError:
         tally.add("refused")
@@ -242,8 +241,7 @@ def lone_visits(seed: int, **settings: Any) -> tuple[int, int, int]:
     one = visits["participant"][here].iloc[int(np.random.default_rng(seed).integers(here.sum()))]
     visits.loc[here & (visits["participant"] != one), asked] = np.nan
     own = visits[here & (visits["participant"] == one)][asked].to_numpy()[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         options: dict[str, Any] = {"item_range": (0, 4), "beta": 0.0, "smoothness": 0.0, "max_iter": 200}
         model = LongitudinalICQF(2, **options, **settings).fit(visits)
     table = model.confound_loadings_.xs(model.bins_.labels[1], level=1).loc[asked]
@@ -287,8 +285,7 @@ def saved(kind: str, path: Path, *, members: int, opposite: bool, **settings: An
     """The model file of such answers."""
     answers, confounds = few(kind, members=members, opposite=opposite)
     options: dict[str, Any] = {"item_range": (0, 4), "n_init": 1, "beta": 0.0, **settings}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         if kind == "visits":
             LongitudinalICQF(2, smoothness=0.0, **options).fit(answers).save(path)
         elif kind == "battery":
@@ -379,8 +376,8 @@ def near_stored_scores(*, seed: int = 0) -> tuple[float, float]:
         told = np.where(scores.T > 0, np.log(np.array(gaps) + 1e-9), np.nan)
         return float(roc_auc_score(inside, -np.nan_to_num(np.nanmean(told, axis=0))))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a participant whose scores are all 0
+    # a participant whose scores are all 0
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         return auc(stored), auc(exact)
 
 

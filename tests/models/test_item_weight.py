@@ -191,8 +191,7 @@ def test_hidden_answers_do_not_come_in_by_the_scale(answers, kind, declared):
     mask = np.random.default_rng(1).random(answers.shape) < 0.2
     visible = []
     for hidden in (answers, np.where(mask & ~np.isnan(answers), 10.0 if not declared else HIGH, answers)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RangeWarning)
+        with warnings.catch_warnings(action="ignore", category=RangeWarning):
             model = ICQF(3, item_range=RANGES if declared else None, item_weight=kind, dtype="float64")
             stated = model.state(hidden)
         held_out = HeldOut(stated.problem, mask, given=stated.given)

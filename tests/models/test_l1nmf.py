@@ -36,8 +36,7 @@ def test_it_reaches_scikit_learns_objective(answers, k, beta):
     other = NMF(
         k, init="nndsvd", alpha_W=beta / m, alpha_H=beta * 100 / m, l1_ratio=1, tol=1e-6, max_iter=3000
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         W = other.fit_transform(answers)
     theirs = objective(answers, W, other.components_, beta)
     model = L1NMF(k, beta=beta, item_range=(0, 100), tol=1e-4, max_iter=5000)
@@ -56,8 +55,7 @@ def test_scikit_learn_cannot_go_on_from_where_it_ends(answers, k):
     other = NMF(
         k, init="custom", alpha_W=beta / m, alpha_H=beta * 100 / m, l1_ratio=1, tol=1e-9, max_iter=300
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         W = other.fit_transform(answers, W=scores.copy(), H=model.components_.copy())
     assert objective(answers, W, other.components_, beta) == pytest.approx(model.objective_, rel=1e-4)
 

@@ -103,8 +103,7 @@ def quiet_fit(case):
 @given(cases())
 def test_bounds_hold_exactly(case):
     model = quiet_fit(case)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", EmptyRowsWarning)
+    with warnings.catch_warnings(action="ignore", category=EmptyRowsWarning):
         scores = model.transform(case.answers, confounds=case.confounds)
     filled = ~np.isnan(case.answers).all(axis=1)
     assert np.isnan(scores[~filled]).all()

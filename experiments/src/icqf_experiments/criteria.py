@@ -62,21 +62,13 @@ def bic(
     )
 
 
-def cophenetic(
-    model: ICQF,
-    X: Any,
-    ks: Sequence[int],
-    *,
-    confounds: Any = None,
-    n_starts: int = 10,
-    n_jobs: int | None = None,
-    random_state: Any = 0,
-) -> FactorCount:
+def cophenetic(model: ICQF, X: Any, ks: Sequence[int], **options: Any) -> FactorCount:
     """Cophenetic correlation: do fits from random starts put the same participants together?
 
     Each participant belongs to the factor with the highest score. The share of starts in which two
     participants belong together is the consensus; the cophenetic correlation says how well a tree
     describes it, 1 being perfect. The number with the highest correlation is chosen, the largest of equals.
+    `options` are those of `consensus_curve`, and `confounds`.
 
     Examples
     --------
@@ -87,23 +79,14 @@ def cophenetic(
     >>> cophenetic(ICQF(item_range=(0, 100)), answers, [2, 3], n_starts=3).curve["n_components"].tolist()
     [2, 3]
     """
-    return _from_consensus("Cophenetic correlation", model, X, ks, confounds, n_starts, n_jobs, random_state)
+    return _from_consensus("Cophenetic correlation", "cophenetic", model, X, ks, **options)
 
 
-def dispersion(
-    model: ICQF,
-    X: Any,
-    ks: Sequence[int],
-    *,
-    confounds: Any = None,
-    n_starts: int = 10,
-    n_jobs: int | None = None,
-    random_state: Any = 0,
-) -> FactorCount:
+def dispersion(model: ICQF, X: Any, ks: Sequence[int], **options: Any) -> FactorCount:
     """Dispersion: how close the consensus of fits from random starts is to all-or-nothing.
 
     The mean of 4(c − ½)² over pairs of participants, where c is the share of starts in which they belong
-    together; 1 when every start agrees.
+    together; 1 when every start agrees. `options` are those of `consensus_curve`, and `confounds`.
 
     Examples
     --------
@@ -114,26 +97,24 @@ def dispersion(
     >>> dispersion(ICQF(item_range=(0, 100)), answers, [2, 3], n_starts=3).better
     'higher'
     """
-    return _from_consensus("Dispersion", model, X, ks, confounds, n_starts, n_jobs, random_state)
+    return _from_consensus("Dispersion", "dispersion", model, X, ks, **options)
 
 
 def _from_consensus(
     method: str,
+    value: str,
     model: ICQF,
     X: Any,
     ks: Sequence[int],
-    confounds: Any,
-    n_starts: int,
-    n_jobs: int | None,
-    random_state: Any,
+    *,
+    confounds: Any = None,
+    n_starts: int = 10,
+    **options: Any,
 ) -> FactorCount:
     problem, ks = _prepared(model, X, confounds, ks)
     if ks[0] < 2:
         raise InputError("One factor does not separate participants; try numbers of factors from 2 on.")
-    curve = consensus_curve(
-        problem, ks, n_starts=n_starts, n_jobs=n_jobs, random_state=random_state, max_iter=model.max_iter
-    )
-    value = "cophenetic" if method.startswith("Coph") else "dispersion"
+    curve = consensus_curve(problem, ks, n_starts=n_starts, max_iter=model.max_iter, **options)
     numbers = curve[value].to_numpy()
     k = int(max(np.array(ks)[numbers >= numbers.max() - 1e-9]))
     reason = f"with {k} factors, fits from {n_starts} random starts agree best on who belongs together."

@@ -103,8 +103,7 @@ def found_again(a: Array, b: Array) -> Array:
 
 
 def _fit(part: Questionnaire, other_rules: bool, effort: Effort) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return _fit_all_numbers(part, _counts(part) if other_rules else {}, effort)
 
 

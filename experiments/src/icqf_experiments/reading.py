@@ -77,8 +77,7 @@ class FileReading:
 def read_as_a_newcomer(file: NoviceFile) -> FileReading:
     """Read a file without a codebook, following the program's messages."""
     table = file.table()
-    with TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with TemporaryDirectory() as folder, warnings.catch_warnings(action="ignore"):
         path = Path(folder) / f"{file.name}.csv"
         table.to_csv(path, index=False)
         arguments: dict[str, Any] = {"path": path}
@@ -125,8 +124,7 @@ class FittedReading:
 
 def fit_reading(study: Questionnaire, file: NoviceFile) -> FittedReading:
     """Choose k, fit, and count the factors whose strongest items are of a single published scale."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         search = ICQFCV(ICQF(), random_state=0).fit(study)
     return FittedReading(search.n_components_, _clean(search.best_estimator_, file))
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from icqf.analyses.methods import FEWEST_CASES, answered
 from icqf.data.questionnaire import Questionnaire
@@ -26,17 +22,6 @@ from icqf.datasets import (
 )
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf_experiments.exports import read_abcd, read_hbn
-
-
-def psychtools_table(name: str) -> pd.DataFrame:
-    """Return a data set of the R package psychTools, read by an installed R."""
-    program = f"write.csv(psychTools::{name}, row.names = FALSE)"
-    rscript = shutil.which("Rscript")
-    done = rscript and subprocess.run([rscript, "-e", program], capture_output=True, text=True, check=False)
-    if not done or done.returncode:
-        raise InputError(f"The {name} data come with R's package psychTools; install R and psychTools.")
-    return pd.read_csv(io.StringIO(done.stdout))
-
 
 READERS = {"hbn": read_hbn, "abcd": read_abcd}
 

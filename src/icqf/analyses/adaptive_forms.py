@@ -215,8 +215,8 @@ class AdaptiveForm:
             X = X.select(list(self.items))
         elif isinstance(frame := as_pandas(X), pd.DataFrame):
             X = frame[[name for name in self.items if name in frame]]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EmptyRowsWarning)  # nothing is answered before the first question
+        # nothing is answered before the first question
+        with warnings.catch_warnings(action="ignore", category=EmptyRowsWarning):
             stated = state(self.model, NewAnswers(self.model, X, confounds))
         n, m = len(stated.kept), len(self.items)
         given = np.full((n, m), np.nan)

@@ -101,8 +101,7 @@ def general_factor(
     stated = model.state(questionnaire) if stated is None else stated
     W = model.solve_scores(stated.problem) if scores is None else _kept(scores, stated)
     one = clone(model).set_params(n_components=1, n_init=1, init="nndsvd", callback=None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whether one factor settles is no news about the model
+    with warnings.catch_warnings(action="ignore"):  # whether one factor settles is no news about the model
         solution = one.solve(stated)
         one.keep(stated, solution)
     between = correlations(W, W)
@@ -147,8 +146,7 @@ def _hierarchy(k: int, answers: pd.DataFrame) -> tuple[SchmidLeiman | None, str]
     try:
         if k < 3:
             schmid_leiman(np.zeros((1, k)), np.eye(k), np.eye(1))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the factor analysis, which is not the model
+        with warnings.catch_warnings(action="ignore"):  # of the factor analysis, which is not the model
             rival = FactorAnalysis(k, rotation="oblimin").fit(varied.to_numpy(dtype=float, na_value=np.nan))
             return schmid_leiman(rival.loadings_, rival.factor_correlations_, rival.correlation_), ""
     except InputError as error:

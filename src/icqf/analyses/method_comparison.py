@@ -133,8 +133,7 @@ def _one_sided(gain: np.ndarray) -> float:
     """p-value of the hypothesis that gains are not above 0."""
     if not len(gain) or not np.any(gain):
         return 1.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few splits with ties
+    with warnings.catch_warnings(action="ignore"):  # few splits with ties
         return float(stats.wilcoxon(gain, alternative="greater").pvalue)
 
 

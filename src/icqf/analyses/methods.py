@@ -58,8 +58,7 @@ def _regression(X: Array, y: Array, C: float) -> LogisticRegression:
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=C, class_weight="balanced", solver="newton-cholesky", max_iter=200)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return model.fit(X, y)
 
 
@@ -366,8 +365,7 @@ def resolve(methods: Sequence[str | Method]) -> tuple[Method, ...]:
 
 def trained(method: Method, training: Questionnaire, *, random_state: int) -> Fitted | str:
     """The fitted method, or the message of an InputError; warnings are ignored."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         try:
             return method.fit(training, random_state=random_state)
         except InputError as error:
@@ -479,8 +477,7 @@ def fit_part(
     if fitted.loadings is not None:
         result["loadings"] = fitted.loadings.to_numpy(dtype=float).tolist()
     if labels is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             scores = [fitted.features(study.take(part)) for part in rows]
         result["auc"] = {
             str(name): held_out_auc(scores, [labels[name].to_numpy()[part] for part in rows])

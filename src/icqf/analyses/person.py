@@ -116,8 +116,8 @@ def describe_person(
     """
     if answers.n_participants != 1:
         raise InputError(f"The answers are of {answers.n_participants} participants; give those of one.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the command has said it once for all participants
+    # the command has said it once for all participants
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         intervals, change, unexpected = None, None, None
         if model.score_distribution_ is not None:
             intervals = model.score_intervals(answers, level=level)
@@ -190,8 +190,7 @@ class UsualAnswers:
         drawn = simulate_participants(model, N_SIMULATED)
         low, high = model.item_range_.to_numpy(dtype=float).T
         answers = pd.DataFrame(low + drawn.answers * (high - low), columns=list(model.item_range_.index))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             tails, _ = answer_tails(model, drawn.chances, answers, drawn.confounds)
         limit = float(np.quantile(tails, UNEXPECTED))
         return cls(limit, (tails <= limit).sum(axis=1), drawn.chances)

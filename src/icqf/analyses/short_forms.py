@@ -638,8 +638,7 @@ class MetaRecovery:
                     f"at least {FEWEST} are needed to choose among its items. Give the answers to every "
                     "instrument of the model."
                 )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             scores = model.transform(battery)
         answered = scores.notna().all(axis=1).to_numpy()
         return cls(model, battery, battery.ids[answered], answered, scores.to_numpy()[answered].T)
@@ -706,8 +705,7 @@ class MetaRecovery:
         }
         if not parts:
             return np.full(self.wanted.shape, np.nan)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             return short.transform(Battery(parts)).reindex(self.ids).to_numpy().T
 
     def complete(self, form: Sequence[int]) -> Array:
@@ -721,8 +719,7 @@ class MetaRecovery:
         """For simulated participants with every instrument, drawn from the real ones and the meta-factors."""
         ids, confounds = self.ids, self.battery.confounds
         own = None if confounds is None else confounds.reindex(ids)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             scores = self.model.factor_scores(self.battery).reindex(ids).to_numpy()
             expected = np.asarray(self.model.second_stage.inverse_transform(self.wanted.T, confounds=own))
         scores = np.where(np.isnan(scores), np.clip(expected, 0, 1), scores)
@@ -743,8 +740,7 @@ class MetaRecovery:
         self, name: str, scores: Array, confounds: pd.DataFrame | None, rng: np.random.Generator
     ) -> SimulatedRecovery:
         model = self.model.instruments_[name]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             real = state(model, NewAnswers(model, self.battery.instruments[name], None)).problem
         own = real.unscaled()
         known = model.solve_scores(real).T @ model.components_ + own.design.T @ model.confound_components_

@@ -501,8 +501,8 @@ def schmid_leiman(
             "The factors' correlations are nearly singular, so that a Schmid-Leiman solution is not defined; "
             "take fewer factors."
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # a Heywood case is refused below
+    # a Heywood case is refused below
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         second, unique, _ = extract(Phi, 1)
     if (unique <= LOWEST_UNIQUENESS).any():
         raise InputError(

@@ -656,9 +656,8 @@ def _model(R: Floats, k: int, method: Method) -> Floats:
     """Covariances of the `k`-factor model of a correlation matrix."""
     if k == 0:
         return np.eye(len(R))
-    with warnings.catch_warnings():
-        # Stopping a little early matters less than sampling.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # Stopping a little early matters less than sampling.
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         fitted = extract(R, k, method=method, tol=1e-6)
     return fitted.loadings @ fitted.loadings.T + np.diag(fitted.uniquenesses)
 
@@ -788,8 +787,8 @@ def _common_part(R: Floats, k: int) -> float:
     """1 minus the KMO of the residual correlations of `k` factors; NaN if that does not exist."""
     left = R.copy()
     if k:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the fit is precise to five digits
+        # the fit is precise to five digits
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             L = extract(R, k, tol=1e-6).loadings
         left -= L @ L.T
         np.fill_diagonal(left, 1.0)
@@ -940,8 +939,8 @@ def make_population(R: Floats, ordered: Floats, k: int, rng: np.random.Generator
     trial = attempt = 0
     while trial < TRIALS and attempt < MOST_ATTEMPTS:
         attempt += 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # only an intermediate step
+        # only an intermediate step
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             L = extract(aim, k, tol=1e-4).loadings
         explained = np.sum(L**2, axis=1)
         L = L / np.sqrt(np.maximum(explained, 1.0))[:, None]
@@ -1206,9 +1205,8 @@ def every_rule(
         if callback is not None:
             callback(Progress(0, 0, what=f"Rule of factor analysis: {name}"))
         try:
-            with warnings.catch_warnings():
-                # One of many models that has not converged is not worth reporting.
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            # One of many models that has not converged is not worth reporting.
+            with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
                 counts.append(run(X, n_iter, correlation, np.random.default_rng(seed)))
         except InputError as error:
             refused.append((name, str(error)))

@@ -478,8 +478,8 @@ def scores_of_fit(
     """Scores (n, k) of all participants of the table that `model` was just fitted to."""
     without_weight = (stated.answered & ~stated.kept).any()  # who had no part in the fit
     if without_weight or not stated.problem.observations.here:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what there is to say about these data was said by the fit
+        # what there is to say about these data was said by the fit
+        with warnings.catch_warnings(action="ignore"):
             return model.transform(X, confounds=confounds)
     scores = np.full((len(stated.kept), len(model.components_)), np.nan)
     scores[stated.kept] = factorization.factors.scores.T

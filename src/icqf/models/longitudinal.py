@@ -469,8 +469,7 @@ smallest_category, random_state, callback
         check_is_fitted(self, "model_")
         statement = self.restate(X)
         same = clone(self).set_params(n_components=len(self.model_.components_), smoothness=CONSTANT)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit has already warned
+        with warnings.catch_warnings(action="ignore"):  # the fit has already warned
             found = self if self.smoothness == CONSTANT else same.keep(statement, same.solve(statement))
         return found.test(statement, n_permutations=n_permutations)
 
@@ -492,8 +491,7 @@ smallest_category, random_state, callback
 
     def restate(self, X: Any) -> VisitStatement:
         """The statement of the visits that the model was fitted to; refused if bins or items differ."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the fit has already warned
+        with warnings.catch_warnings(action="ignore"):  # the fit has already warned
             statement = self.state(X)
         if statement.bins != self.bins_ or list(statement.items) != self.items_:
             raise InputError(

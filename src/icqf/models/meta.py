@@ -487,8 +487,7 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         for name, model in self.instruments_.items():
             if name in battery.instruments:
                 questionnaire = battery.instruments[name]
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", EmptyRowsWarning)
+                with warnings.catch_warnings(action="ignore", category=EmptyRowsWarning):
                     scores = np.asarray(model.transform(questionnaire))
                 table = scores_table(name, model, scores, questionnaire.answers.index).reindex(battery.ids)
             else:
@@ -561,8 +560,7 @@ def common_factor(
     columns : mapping of str to slice
         The factors of each instrument.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the fit has already warned
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the fit has already warned
         stated = meta.state(questionnaire)
     problem, k = stated.problem, len(meta.components_)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
@@ -781,8 +779,7 @@ class FoldPlan:
     @classmethod
     def of(cls, model: MetaICQF, battery: Battery, flat_model: ICQF) -> FoldPlan:
         """State all problems."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the fits have already warned
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the fits have already warned
             flat = flat_model.state(battery.flat())
             stated = {name: model.instruments_[name].state(q) for name, q in battery.instruments.items()}
         place = np.cumsum(flat.kept) - 1
@@ -860,8 +857,7 @@ def _expected(plan: FoldPlan, scores: Array) -> Array:
     meta, battery = plan.meta, plan.battery
     ids = battery.ids[plan.flat.kept]
     table = pd.DataFrame(scores, index=ids, columns=list(meta.item_range_.index)).reindex(battery.ids)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a factor may vanish in a fold
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # a factor may vanish in a fold
         stated = meta.state(scores_questionnaire(battery, table))
     problem = stated.problem.with_beta(float(meta.beta)).without_reconstruction_bound()
     factors = _factors(problem, meta, len(meta.components_))

@@ -399,8 +399,7 @@ def score_table(model: FittedModel) -> ScoreTable:
     if known is not None and known[0] is model.components_:
         table: ScoreTable = known[1]
         return table
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         table = _Simulation.of(model).table()
     model.__dict__["_score_table"] = (model.components_, table)
     return table
@@ -601,8 +600,7 @@ class SimulatedParticipants:
 def simulate_participants(model: FittedModel, n: int) -> SimulatedParticipants:
     """Simulate participants who answer every item, always the same ones for the same model."""
     check_is_fitted(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         simulation = _Simulation.of(model)
         if not simulation.fitted.of_more_items:
             simulation.correct()

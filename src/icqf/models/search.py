@@ -660,8 +660,7 @@ def parallel_count(problem: Problem, random_state: Any) -> FactorCount:
     from icqf.baselines.retention import parallel_analysis
 
     answers = np.where(problem.answers >= 0, problem.answers.astype(float), np.nan)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of an item that nobody answered
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # of an item that nobody answered
         varying = np.nanstd(answers, axis=0) > 0
     return parallel_analysis(answers[:, varying], n_iter=RANDOM_SETS, random_state=random_state)
 

@@ -180,8 +180,8 @@ class InParts(Source):
     def check(self, ranges: Array) -> Array:
         self._ranges = ranges
         self._refuse_code(self._source.missing)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # an item without answers in a part
+        # an item without answers in a part
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
             self._answers = self._stored()
         answered = np.concatenate(self._answered)
         if self._confounds and self.confounds is None:
@@ -505,8 +505,8 @@ def parts_of(X: Any) -> tuple[list[Any], list[slice], int]:
 def part_summary(part: Array) -> PartSummary:
     """The lowest and highest answers of a part."""
     answers = _numbers(part)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # an item without answers in the part
+    # an item without answers in the part
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         lowest, highest = (
             np.asarray(end.reduce(answers, axis=0), float) if len(answers) else np.full(part.shape[1], np.nan)
             for end in (np.fmin, np.fmax)
@@ -532,8 +532,8 @@ def compact(work: Array) -> Array:
     """Answers counted from 0 as bytes, with -1 for missing, if that is exact."""
     if work.dtype.itemsize == 1:
         return work
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # numbers that do not fit are checked below
+    # numbers that do not fit are checked below
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
         small = np.where(work >= 0, work, -1).astype(np.int8)
     same = small == np.where(work >= 0, work, -1)
     return small if same.all() else work
@@ -596,7 +596,6 @@ def part_scores(model: FittedModel, part: Array, confounds: Any) -> Array:
     if not len(part):
         return np.empty((0, len(model.components_)))
     keep_memory()
-    with warnings.catch_warnings(), one_blas_thread():
-        warnings.simplefilter("ignore")  # nobody sees warnings of a worker
+    with warnings.catch_warnings(action="ignore"), one_blas_thread():  # nobody sees warnings of a worker
         scores: Array = np.asarray(model.transform(np.asarray(part), confounds=confounds))
     return scores

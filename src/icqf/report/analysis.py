@@ -149,8 +149,7 @@ def analyse(
     questionnaire = study.questionnaire
     _check(model, questionnaire, n_bootstrap, other_models)
     refuse_other_rows(questionnaire.answers, scores=scores)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the fit has already warned
+    with warnings.catch_warnings(action="ignore"):  # the fit has already warned
         if stated is None:
             stated = model.state(questionnaire)
         _check_participants(model, stated.problem.n, sampled=study.everyone is not None)
@@ -236,8 +235,7 @@ def _rival(known: Analysis) -> Counterparts | str:
     """The factor analysis, or why it failed."""
     model = known.model
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its warnings do not concern the model
+        with warnings.catch_warnings(action="ignore"):  # its warnings do not concern the model
             return factor_analysis_counterparts(
                 model.weighted_loadings_, known.answers, item_scale=model.item_scale_
             )
@@ -258,8 +256,7 @@ def _psychometry(known: Analysis, n_bootstrap: int, rng: np.random.Generator) ->
     """Reliability and item statistics; None where the answers do not allow them."""
     kept, confounds = known.stated.kept, known.questionnaire.confounds
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of items that nobody answered, or everybody alike
+        with warnings.catch_warnings(action="ignore"):  # of items that nobody answered, or everybody alike
             return psychometrics(
                 known.model,
                 known.answers,

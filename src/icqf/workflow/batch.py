@@ -179,8 +179,8 @@ def _fit(
             after = None if progress.after is None else progress.after + n_left * each
             callback(replace(progress, stage=instrument.name, after=after))
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # they are in the instrument's report
+    # they are in the instrument's report
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         fit = fit_study(options, study=study, checkpoint=journal, callback=report)
         write_results(fit, place, tool="batch", force=True)
     return row_of(instrument.name, fit), study.directions.warning

@@ -83,8 +83,7 @@ def numbers_where_possible(columns: pd.DataFrame) -> pd.DataFrame:
 def norms_of(reference: Reference, options: NormsOptions) -> Norms:
     """Learn norms from the scores of a reference sample."""
     read = reference.read
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         scores = informed_scores(read.model, read.questionnaire)
     weights = read.questionnaire.weights
     return learn_norms(

@@ -591,8 +591,7 @@ def _score_visits(model: LongitudinalICQF, files: StudyFiles, begin: Begin) -> S
     visits = visit_rows(read, participant, model.age, confounds)
     if begin is not None:
         begin()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         scores = model.set_params(participant=participant).transform(visits)
     silent = int(scores.iloc[:, 0].isna().sum())
     return Scored(scores.reset_index(level=1), reader.notes(visits.notes), silent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,9 +54,7 @@ def _shuffled(seed: int) -> dict[str, Any]:
 
 
 def _case(battery: Battery) -> dict[str, Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # instruments that run against each other are not the subject
-        model = MetaICQF(ICQF(HELP_FACTORS, n_init=1)).fit(battery)
+    model = MetaICQF(ICQF(HELP_FACTORS, n_init=1)).fit(battery)
     found = len(model.get_feature_names_out())
     p = 1.0 if model.common_ is None else model.common_.p
     return {"happened": int(found > 0), "n_components": found, "p": p}

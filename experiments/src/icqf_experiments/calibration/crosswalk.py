@@ -17,7 +17,7 @@ from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
-from icqf_experiments.studies import psychtools_table
+from icqf_experiments.split_studies import PUBLISHED, psychtools_table
 
 SIZES = (200, 800)  # learners
 HIGHEST = {"graded": 3, "yes/no": 1}
@@ -25,10 +25,6 @@ SHARED = (0.0, 0.5, 1.0)  # share of participants for whom the two have anything
 FIRST_SEED, SPLITS = 8100, 3
 MOST, NEW, SHOWN = 1000, 2000, 60  # learners and held-out participants at most, and those in the table
 FACTORS = 2  # of the target, in public studies
-SAI_REVERSED = (
-    *("calm", "secure", "at.ease", "rested", "comfortable", "confident", "relaxed", "content"),
-    *("joyful", "pleasant"),
-)
 TAI_REVERSED = ("pleasant", "rested", "calm", "happy", "secure", "decisive", "content", "steady")
 _NEUROTICISM = (2, 4, 7, 9, 11, 14, 16, 19, 21, 23, 26, 28, 31, 33, 35, 38, 40, 43, 45, 47, 50, 52, 55, 57)
 EPI_NEUROTICISM = [f"V{number}" for number in _NEUROTICISM]  # 1 is yes, 2 is no
@@ -43,9 +39,13 @@ def pair_of(name: str) -> tuple[Questionnaire, Questionnaire, pd.DataFrame | Non
         parts = load_help_battery().instruments
         source, target = parts["SF-36"], parts["CES-D"]
         return source, target, None if source.confounds is None else source.confounds[["sex"]]
-    tai = _state("tai", TAI_REVERSED, (1, 4)) if name.endswith("TAI") else _state("sai", SAI_REVERSED, (1, 4))
+    tai = (
+        _state("tai", TAI_REVERSED, (1, 4))
+        if name.endswith("TAI")
+        else _state("sai", PUBLISHED["sai"], (1, 4))
+    )
     if name == "SAI to TAI":
-        return _state("sai", SAI_REVERSED, (1, 4)), tai, None
+        return _state("sai", PUBLISHED["sai"], (1, 4)), tai, None
     if name == "EPI to TAI":
         return _state("epiR", EPI_NEUROTICISM, (1, 2), EPI_NEUROTICISM), tai, None
     if name == "PANAS to SAI":
@@ -115,8 +115,7 @@ def judged(kind: str, n: int, shared: float, seed: int) -> dict[str, Any]:
         groups = pd.DataFrame({"at random": rng.integers(0, 2, len(order))}, index=source.answers.index)
     scores = None
     if kind not in HIGHEST:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model = ICQF(FACTORS, random_state=0).fit(target.take(learners).with_confounds(None))
             values = np.asarray(model.transform(target.with_confounds(None)))
         scores = pd.DataFrame(values, target.answers.index, ["factor1", "factor2"])

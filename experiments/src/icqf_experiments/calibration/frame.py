@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +54,8 @@ def run_cases(
     `work` returns ``{"rows": [{column: value}, ...]}``, plain JSON, and its arguments decide all of it.
     """
     done = run_all(
-        jobs,
-        work,
+        {key: (work, *job) for key, job in jobs.items()},
+        _quietly,
         n_jobs=design.n_jobs,
         checkpoint=design.journal(f"calibration-{name}"),
         callback=design.callback,
@@ -62,6 +63,11 @@ def run_cases(
         mixed=True,
     )
     return pd.DataFrame([row for result in done.values() for row in result["rows"]])
+
+
+def _quietly(work: Callable[..., dict[str, Any]], *job: Any) -> dict[str, Any]:
+    with warnings.catch_warnings(action="ignore"):  # about simulated studies, which nobody will look at
+        return work(*job)
 
 
 def reliability(table: pd.DataFrame) -> pd.DataFrame:

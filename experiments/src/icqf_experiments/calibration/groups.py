@@ -6,7 +6,6 @@ full. Development used other seeds (from 10 000), and the public study "ability"
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -143,9 +142,7 @@ def jobs_of(*, quick: bool = False) -> dict[str, tuple[Any, ...]]:
 
 def compared(name: str, source: str, seeds: Sequence[int], n_permutations: int) -> dict[str, Any]:
     """What is said about some studies of a kind."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return {"rows": [_row(name, source, seed, n_permutations) for seed in seeds]}
+    return {"rows": [_row(name, source, seed, n_permutations) for seed in seeds]}
 
 
 def _row(name: str, source: str, seed: int, n_permutations: int) -> dict[str, Any]:

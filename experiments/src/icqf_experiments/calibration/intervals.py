@@ -6,7 +6,6 @@ which it was decided that intercepts near 0 have no interval.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
@@ -73,13 +72,11 @@ def _ranges(everyone: Questionnaire) -> dict[str, tuple[float, float]] | None:
 
 def covered(form: str, which: str, n: int, study: int, whole: int, n_resamples: int) -> dict[str, Any]:
     """Whether the intervals of one study hold the loadings of the whole population."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        everyone, truth = _population(form, which, whole)
-        rng = np.random.default_rng([30, study, n])
-        sample = everyone.take(np.sort(rng.choice(everyone.n_participants, n, replace=False)))
-        model = ICQF(truth.n_components, confound_ranges=_ranges(everyone)).fit(sample)
-        stated = model.state(sample)
+    everyone, truth = _population(form, which, whole)
+    rng = np.random.default_rng([30, study, n])
+    sample = everyone.take(np.sort(rng.choice(everyone.n_participants, n, replace=False)))
+    model = ICQF(truth.n_components, confound_ranges=_ranges(everyone)).fit(sample)
+    stated = model.state(sample)
     problem, k = stated.problem, len(truth.components_)
     estimate = np.concatenate([model.components_, model.confound_components_])
     scores = finish(problem, problem.scaled_loadings(estimate), tol=model.tol).factors.scores

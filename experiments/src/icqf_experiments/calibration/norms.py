@@ -6,7 +6,6 @@ developed on other laws (normal scores with other trends, seeds 900 to 905).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
@@ -232,10 +231,8 @@ def _public(name: str, split: int) -> list[dict[str, Any]]:
     study, rng = load(), np.random.default_rng([28, split])
     order = rng.permutation(study.n_participants)
     half, rest = study.take(np.sort(order[: len(order) // 2])), study.take(np.sort(order[len(order) // 2 :]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = ICQF(k, n_init=3).fit(half.with_confounds(None))
-        first, second = (np.asarray(model.transform(each.with_confounds(None))) for each in (half, rest))
+    model = ICQF(k, n_init=3).fit(half.with_confounds(None))
+    first, second = (np.asarray(model.transform(each.with_confounds(None))) for each in (half, rest))
     rows: list[dict[str, Any]] = []
     for r in range(k):
         norms, _ = _norms(pd.DataFrame({"score": first[:, r]}), _covariates(half))

@@ -5,7 +5,6 @@ The grids, the public studies and the numbers of seeds below were committed befo
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -39,9 +38,7 @@ LEAST = 0.05  # numbers of factors said to be less likely are not cases
 
 def searched(study: Questionnaire, seed: int, **options: Any) -> ICQFCV:
     """The default search."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ICQFCV(random_state=seed, **options).fit(study)
+    return ICQFCV(random_state=seed, **options).fit(study)
 
 
 def populations(first: int) -> dict[str, Population]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
@@ -108,22 +107,20 @@ def planned(drawn: Any, n: int, k: int, at: int, work: str, sizes: Sequence[int]
         study = public_study(drawn)
         pilot = study.take(np.sort(_order(study, n, at)[:n]))
         labels = {"source": drawn, "study": behind(drawn), "answers": PUBLIC[drawn][1]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = ICQF(k, smallest_category=1, random_state=0).fit(pilot)
-        said = (_from_answers if work == "answers" else _from_model)(model, pilot, sizes)
-        rows = []
-        for size, number in product(sizes, range(N_FOUND)):
-            if size not in said:
-                continue
-            pair = _other_studies(drawn, n, at, size, number)
-            if pair is None:
-                continue
-            again = _again(model, *pair)
-            for r in range(k):
-                about = {"pilot": n, "at": at, "k": k, "size": size, "factor": r}
-                values = {name: round(float(share[r]), 6) for name, share in said[size].items()}
-                rows.append({**labels, **about, **values, "happened": int(again[r] >= FOUND)})
+    model = ICQF(k, smallest_category=1, random_state=0).fit(pilot)
+    said = (_from_answers if work == "answers" else _from_model)(model, pilot, sizes)
+    rows = []
+    for size, number in product(sizes, range(N_FOUND)):
+        if size not in said:
+            continue
+        pair = _other_studies(drawn, n, at, size, number)
+        if pair is None:
+            continue
+        again = _again(model, *pair)
+        for r in range(k):
+            about = {"pilot": n, "at": at, "k": k, "size": size, "factor": r}
+            values = {name: round(float(share[r]), 6) for name, share in said[size].items()}
+            rows.append({**labels, **about, **values, "happened": int(again[r] >= FOUND)})
     return {"rows": rows}
 
 

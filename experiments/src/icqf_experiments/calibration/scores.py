@@ -7,7 +7,6 @@ and on the public studies aggression, msq, epi, ability and abortion, which are 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
 from itertools import product
@@ -77,9 +76,7 @@ def _population(form: str, signal: str, m: int, offset: int) -> Population:
 
 
 def _fitted(study: Questionnaire, k: int) -> ICQF:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ICQF(k, n_init=3).fit(study)
+    return ICQF(k, n_init=3).fit(study)
 
 
 def _truth(model: ICQF, answers: pd.DataFrame, confounds: pd.DataFrame | None = None) -> Array:
@@ -110,9 +107,7 @@ def _incomplete(answers: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 
 def _scored(model: ICQF, answers: pd.DataFrame, confounds: pd.DataFrame | None = None) -> ScoreIntervals:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.score_intervals(answers, confounds=confounds, level=SAID)
+    return model.score_intervals(answers, confounds=confounds, level=SAID)
 
 
 def covered(form: str, which: str, n: int, more: int) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from itertools import product
 from typing import Any
@@ -56,18 +55,16 @@ def judged(drawn: Any, n: int, k: int) -> dict[str, Any]:
         order = np.random.default_rng([n, 31]).permutation(whole.n_participants)
         study, new = (whole.take(np.sort(rows)) for rows in (order[:n], order[n : n + NEW]))
         labels = {"source": drawn, "answers": PUBLIC[drawn][1], "signal": "", "form": ""}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = ICQF(k, smallest_category=1, random_state=0).fit(study)
-        form = shortform(model, study, max_items=min(LENGTH, study.n_items // 2))
-        asked = new.select(form.items).answers.notna().all(axis=1).to_numpy()
-        if asked.sum() < SHOWN:  # items of a split ballot: nobody is asked all of them
-            return {"rows": []}
-        short, full = _scores(form, model, new.take(np.flatnonzero(asked)))
-        inside = _inside(form, short, full)
-        realised = {"correlation": correlation_by_row(short, full)}
-        if again is not None:
-            realised |= _true_of(drawn, short, full, *_scores(form, model, again))
+    model = ICQF(k, smallest_category=1, random_state=0).fit(study)
+    form = shortform(model, study, max_items=min(LENGTH, study.n_items // 2))
+    asked = new.select(form.items).answers.notna().all(axis=1).to_numpy()
+    if asked.sum() < SHOWN:  # items of a split ballot: nobody is asked all of them
+        return {"rows": []}
+    short, full = _scores(form, model, new.take(np.flatnonzero(asked)))
+    inside = _inside(form, short, full)
+    realised = {"correlation": correlation_by_row(short, full)}
+    if again is not None:
+        realised |= _true_of(drawn, short, full, *_scores(form, model, again))
     rng = np.random.default_rng([n, 32])
     rows = []
     for r in range(k):

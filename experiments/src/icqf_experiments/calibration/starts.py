@@ -6,7 +6,6 @@ before any of them was run; they are others than those by which the numbers of s
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from itertools import product
 from typing import Any
@@ -73,9 +72,7 @@ def compared(study: Population | str, n: int, k: int) -> dict[str, Any]:
         if not parts or parts[0][0].n_items < 3 * k:
             return {"rows": []}
         pair, kind, source = parts[0], PUBLIC[study][1], study
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        (row, mine), (_, other) = (_compared(answers, k) for answers in pair)
+    (row, mine), (_, other) = (_compared(answers, k) for answers in pair)
     for name in KEPT:
         order, _ = aligned(mine[name], other[name])
         again = np.diag(correlations(mine[name], other[name][order]))

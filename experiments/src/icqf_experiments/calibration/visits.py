@@ -6,7 +6,6 @@ seeds from 10 000.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -121,12 +120,10 @@ def judged(kind: str, place: str, seed: int, settings: Mapping[str, Any], row: M
     search = LongitudinalICQFCV(
         model, n_components=K, betas=[0.1], n_repeats=1, n_permutations=N_PERMUTATIONS, random_state=seed
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        constant = clone(search).set_params(smoothness=[]).fit(visits).best_estimator_
-        test = constant.changes(visits, n_permutations=N_PERMUTATIONS)
-        tested = bool(test.factors["changes"].any())
-        best = search.fit(visits).best_estimator_ if tested else constant
+    constant = clone(search).set_params(smoothness=[]).fit(visits).best_estimator_
+    test = constant.changes(visits, n_permutations=N_PERMUTATIONS)
+    tested = bool(test.factors["changes"].any())
+    best = search.fit(visits).best_estimator_ if tested else constant
     differ = best.smoothness < np.inf
     found = {
         **row,
