@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from icqf.workflow.new_answers import read_for_model
 from icqf.workflow.norms import informed_scores
 from icqf.workflow.options import CrosswalkOptions, StudyOptions
 from icqf.workflow.read import InstrumentFile, find_instruments
-from icqf.workflow.results_folder import tool_provenance, write_folder
+from icqf.workflow.results_folder import write_tool_folder
 
 FILE = "crosswalk.icqf"
 _SIDE_BY_SIDE = 3  # parts of the table on the page
@@ -129,16 +127,12 @@ def crosswalk_of(both: BothAnswered, options: CrosswalkOptions) -> Crosswalk:
 
 
 def write_crosswalk_folder(
-    made: Crosswalk,
-    folder: str | os.PathLike[str],
-    *,
-    both: BothAnswered,
-    options: Mapping[str, Any],
-    command: str = "",
-    started: datetime | None = None,
-    force: bool = False,
+    made: Crosswalk, folder: str | os.PathLike[str], *, both: BothAnswered, command: str = "", **how: Any
 ) -> list[str]:
-    """Write the crosswalk, its table, how near held-out predictions came, and a page to print."""
+    """Write the crosswalk, its table, how near held-out predictions came, and a page to print.
+
+    `how` is for `write_tool_folder`.
+    """
 
     def write(place: Path) -> None:
         made.save(place / FILE)
@@ -148,14 +142,8 @@ def write_crosswalk_folder(
             place / "crosswalk.html", crosswalk_page(made, command), formats=(".html", ".md", ".docx")
         )
 
-    provenance = tool_provenance(
-        files=both.files,
-        options=options,
-        started=started or datetime.now(UTC),
-        notes=both.notes,
-        result={"evidence": list(made.evidence), "groups": list(made.groups), "sentences": verdicts(made)},
-    )
-    return write_folder(Path(folder), "crosswalk", write, provenance, force=force, inputs=both.files)
+    result = {"evidence": list(made.evidence), "groups": list(made.groups), "sentences": verdicts(made)}
+    return write_tool_folder(folder, "crosswalk", write, both.files, result, both.notes, **how)
 
 
 def verdicts(made: Crosswalk) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from icqf.plotting.style import default_settings, factor_names
 from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
 from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.new_answers import ModelledAnswers
-from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
+from icqf.workflow.results_folder import DECIMALS, write_tool_folder
 
 _SHOWN = 14
 
@@ -74,12 +73,10 @@ def write_groups(
     folder: str | os.PathLike[str],
     *,
     read: ModelledAnswers,
-    options: Mapping[str, Any],
     command: str = "",
-    started: datetime | None = None,
-    force: bool = False,
+    **how: Any,
 ) -> list[str]:
-    """Write a comparison of groups: tables, a figure and a page."""
+    """Write a comparison of groups: tables, a figure and a page; `how` is for `write_tool_folder`."""
     wordings = {item.name: item.wording for item in read.questionnaire.items}
 
     def write(place: Path) -> None:
@@ -87,19 +84,13 @@ def write_groups(
             write_table(getattr(result, name), place / f"{name}.csv", decimals=DECIMALS)
         write_document(place / "groups.html", groups_page(result, wordings, command))
 
-    provenance = tool_provenance(
-        files=read.files,
-        options=options,
-        started=started or datetime.now(UTC),
-        notes=read.notes,
-        result={
-            "verdict": result.verdict,
-            "groups": result.sizes,
-            "overlap": round(result.overlap, DECIMALS),
-            "sentences": [result.hypothesis, *result.sentences],
-        },
-    )
-    return write_folder(Path(folder), "invariance", write, provenance, force=force, inputs=read.files)
+    found = {
+        "verdict": result.verdict,
+        "groups": result.sizes,
+        "overlap": round(result.overlap, DECIMALS),
+        "sentences": [result.hypothesis, *result.sentences],
+    }
+    return write_tool_folder(folder, "invariance", write, read.files, found, read.notes, **how)
 
 
 def groups_page(result: Invariance, wordings: Mapping[str, str], command: str = "") -> Document:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,7 @@ from icqf.report.words import number
 from icqf.workflow.naming import provenance_in
 from icqf.workflow.new_answers import ModelledAnswers, read_for_model
 from icqf.workflow.options import NormsOptions, StudyOptions, read_config
-from icqf.workflow.results_folder import tool_provenance, write_folder
+from icqf.workflow.results_folder import write_tool_folder
 
 FILE = "norms.icqf-norms"
 _SHOWN = (5, 25, 50, 75, 95)
@@ -106,33 +104,18 @@ def informed_scores(model: Any, questionnaire: Any) -> pd.DataFrame:
 
 
 def write_norms_folder(
-    norms: Norms,
-    folder: str | os.PathLike[str],
-    *,
-    reference: Reference,
-    options: Mapping[str, Any],
-    command: str = "",
-    started: datetime | None = None,
-    force: bool = False,
+    norms: Norms, folder: str | os.PathLike[str], *, reference: Reference, command: str = "", **how: Any
 ) -> list[str]:
-    """Write norms: the norms file, a table of percentiles, and a page with percentile curves."""
+    """Write norms: the norms file, a table of percentiles, and a page; `how` is for `write_tool_folder`."""
 
     def write(place: Path) -> None:
         norms.save(place / FILE)
         write_table(norms_table(norms), place / "norms.csv", decimals=4)
         write_document(place / "norms.html", norms_page(norms, command))
 
-    provenance = tool_provenance(
-        files=reference.read.files,
-        options=options,
-        started=started or datetime.now(UTC),
-        notes=reference.read.notes,
-        result={
-            "reference": norms.reference,
-            "errors": dict(zip(norms.factors, norms.errors, strict=True)),
-        },
-    )
-    return write_folder(Path(folder), "norms", write, provenance, force=force, inputs=reference.read.files)
+    read, errors = reference.read, dict(zip(norms.factors, norms.errors, strict=True))
+    result = {"reference": norms.reference, "errors": errors}
+    return write_tool_folder(folder, "norms", write, read.files, result, read.notes, **how)
 
 
 def norms_table(norms: Norms, percentiles: tuple[int, ...] = _LISTED, points: int = 25) -> pd.DataFrame:

@@ -27,7 +27,7 @@ from icqf.report.one_person import person_page
 from icqf.report.words import joined
 from icqf.workflow.new_answers import ModelReader, files_for_model, given_with, load_model, model_file
 from icqf.workflow.options import PersonOptions
-from icqf.workflow.results_folder import refuse_file, safe_name, tool_of, tool_provenance, write_folder
+from icqf.workflow.results_folder import refuse_file, safe_name, tool_of, write_tool_folder
 
 HTML = ".html"
 
@@ -47,9 +47,7 @@ class Visit:
         """The visit of one person."""
         rows = np.flatnonzero(self.answers.answers.index == id)
         return Visit(
-            self.name,
-            self.answers.take(rows),
-            None if self.beside is None else self.beside.iloc[rows],
+            self.name, self.answers.take(rows), None if self.beside is None else self.beside.iloc[rows]
         )
 
 
@@ -218,7 +216,6 @@ def write_people(
     names = file_names(ids)
     if begin is not None:
         begin(people)
-    inputs = (*people.files, config)
     single = len(ids) == 1 and not options.all and (out is None or (out.suffix != "" and not out.is_dir()))
     if single:
         place = out or Path(names[ids[0]])
@@ -226,7 +223,7 @@ def write_people(
         ending = place.suffix.lower()
         if ending not in FORMATS:
             raise InputError(f"{place}: pages are written as {', '.join(FORMATS)}; use one of these endings.")
-        refuse_file(place, force=force, inputs=inputs)
+        refuse_file(place, force=force, inputs=(*people.files, config))
         content = FORMATS[ending](people.page(ids[0]))
         write_bytes(place, content if isinstance(content, bytes) else content.encode())
         return place, 1
@@ -240,10 +237,8 @@ def write_people(
                 callback(Progress(at, len(ids)))
 
     shared = {name: value for name, value in options.shareable().items() if name != "who"}
-    provenance = tool_provenance(
-        files=people.files, options=shared, started=started, notes=people.notes, result={"pages": len(ids)}
-    )
-    write_folder(folder, "person", write, provenance, force=force, inputs=inputs)
+    how: dict[str, Any] = {"options": shared, "started": started, "force": force, "config": config}
+    write_tool_folder(folder, "person", write, people.files, {"pages": len(ids)}, people.notes, **how)
     return folder, len(ids)
 
 

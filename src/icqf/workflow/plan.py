@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from icqf.report.document import Document, made_by, write_document
 from icqf.resampling.replication import FOUND
 from icqf.workflow.fit import fit_study
 from icqf.workflow.options import PlanOptions, StudyOptions
-from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
+from icqf.workflow.results_folder import DECIMALS, write_tool_folder
 
 
 def pilot_of(
@@ -55,25 +54,20 @@ def write_plan(
     folder: str | os.PathLike[str],
     *,
     files: tuple[Path, ...],
-    options: Mapping[str, Any],
     command: str = "",
-    started: datetime | None = None,
-    force: bool = False,
+    **how: Any,
 ) -> list[str]:
-    """Write a plan: the curve, what each factor needs, a figure and a page with a sentence for a grant."""
+    """Write a plan: the curve, what each factor needs, a figure and a page with a sentence for a grant.
+
+    `how` is for `write_tool_folder`.
+    """
 
     def write(place: Path) -> None:
         write_table(plan.curve, place / "curve.csv", decimals=DECIMALS)
         write_table(plan.factors, place / "factors.csv", decimals=DECIMALS)
         write_document(place / "plan.html", plan_page(plan, command))
 
-    provenance = tool_provenance(
-        files=files,
-        options=options,
-        started=started or datetime.now(UTC),
-        result={"sentence": plan.sentence},
-    )
-    return write_folder(Path(folder), "plan", write, provenance, force=force, inputs=files)
+    return write_tool_folder(folder, "plan", write, files, {"sentence": plan.sentence}, **how)
 
 
 def plan_page(plan: SamplePlan, command: str = "") -> Document:

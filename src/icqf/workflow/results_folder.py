@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import tempfile
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -318,15 +319,21 @@ def _text(tool: str, provenance: Mapping[str, Any]) -> str:
     )
 
 
-def tool_provenance(
-    *,
+def write_tool_folder(
+    folder: str | os.PathLike[str],
+    tool: str,
+    write: Callable[[Path], None],
     files: Iterable[Path],
-    options: Mapping[str, Any],
-    started: datetime,
-    notes: Iterable[str] = (),
     result: Mapping[str, Any],
-) -> Callable[[list[str]], dict[str, Any]]:
-    """Return a function for the provenance of a tool's results, which names no participant or user."""
+    notes: Iterable[str] = (),
+    *,
+    options: Mapping[str, Any],
+    started: datetime | None = None,
+    force: bool = False,
+    config: Path | None = None,
+) -> list[str]:
+    """Write the results folder of a tool that read `files`; its provenance names no participant or user."""
+    files, started = tuple(files), started or datetime.now(UTC)
 
     def provenance(outputs: list[str]) -> dict[str, Any]:
         return {
@@ -339,4 +346,4 @@ def tool_provenance(
             "outputs": outputs,
         }
 
-    return provenance
+    return write_folder(Path(folder), tool, write, provenance, force=force, inputs=(*files, config))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from icqf.plotting.style import default_settings
 from icqf.report import scoring_page
 from icqf.workflow.new_answers import ModelledAnswers
 from icqf.workflow.options import ShortFormOptions
-from icqf.workflow.results_folder import DECIMALS, tool_provenance, write_folder
+from icqf.workflow.results_folder import DECIMALS, write_tool_folder
 
 CHOOSING = "Choosing items"
 
@@ -63,16 +62,15 @@ def write_short_form(
     folder: str | os.PathLike[str],
     *,
     read: ModelledAnswers,
-    options: Mapping[str, Any],
-    started: datetime | None = None,
     title: str = "Questionnaire",
     adaptive_width: float = ADAPTIVE_WIDTH,
-    force: bool = False,
+    **how: Any,
 ) -> list[str]:
     """Write a short form: its codebook, a model that scores it, tables, a figure and a page to fill in.
 
     The page can also ask one question at a time, and stop when every interval is at most `adaptive_width`
-    wide, if the model knows how its scores are distributed. For a battery, no page is written.
+    wide, if the model knows how its scores are distributed. For a battery, no page is written. `how` is for
+    `write_tool_folder`.
     """
     battery = isinstance(read.questionnaire, Battery)
 
@@ -88,29 +86,22 @@ def write_short_form(
             adaptive = adaptive_form(read.model, form.items, width=adaptive_width) if distributed else None
             page = scoring_page(form, title=title, items=items, adaptive=adaptive)
             (place / "form.html").write_text(page, encoding="utf-8", newline="\n")
-        write_table(form.curve, place / "curve.csv", decimals=DECIMALS)
-        write_table(form.factors, place / "factors.csv", decimals=DECIMALS)
-        write_table(form.bands, place / "bands.csv", decimals=DECIMALS)
+        for name in ("curve", "factors", "bands"):
+            write_table(getattr(form, name), place / f"{name}.csv", decimals=DECIMALS)
         with default_settings():
             figure = Figure(figsize=(7.0, 4.4), layout="constrained")
             short_form_curve(form.curve, ax=figure.add_subplot())
             figure.savefig(place / "curve.png", dpi=150)
 
     worst, least = form.worst
-    provenance = tool_provenance(
-        files=read.files,
-        options=options,
-        started=started or datetime.now(UTC),
-        notes=read.notes,
-        result={
-            "items": list(form.items),
-            "correlation": round(form.correlation, DECIMALS),
-            "worst": {"factor": worst, "correlation": round(least, DECIMALS)},
-            "participants": form.n_participants,
-            "sentences": [form.sentence],
-        },
-    )
-    return write_folder(Path(folder), "shortform", write, provenance, force=force, inputs=read.files)
+    result = {
+        "items": list(form.items),
+        "correlation": round(form.correlation, DECIMALS),
+        "worst": {"factor": worst, "correlation": round(least, DECIMALS)},
+        "participants": form.n_participants,
+        "sentences": [form.sentence],
+    }
+    return write_tool_folder(folder, "shortform", write, read.files, result, read.notes, **how)
 
 
 def items_of(form: ShortForm, read: ModelledAnswers) -> list[Item]:
