@@ -242,8 +242,7 @@ def test_warnings_of_a_fit_are_shown_where_it_is_called(answers, participants):
     table.iloc[2::2, 3] = np.nan
     table.iloc[:, 5] = 2.0
     table.iloc[7] = np.nan
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         ICQF(2).fit(table, confounds=participants)
     assert [each.filename for each in said] == [__file__] * 4
 

@@ -329,8 +329,7 @@ def run(scenarios: list[str] | None = None, calls: list[str] | None = None) -> T
 
 
 def one(call: Callable[..., list[Any]], table: Any, settings: dict[str, Any]) -> tuple[str, str]:
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         try:
             with time_limit(SECONDS):
                 found = call(table, **settings)

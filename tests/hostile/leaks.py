@@ -217,8 +217,7 @@ def lone_answers(*, n_items: int = 20, **settings: Any) -> tuple[float, float, l
     whole = np.flatnonzero(answers.iloc[girls, :n_items].notna().all(axis=1))
     one = girls[whole[0]]
     answers.iloc[np.setdiff1d(girls, [one]), :n_items] = np.nan
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as said:
         model = ICQF(4, beta=0.0, item_range=demo.ranges(), max_iter=100, n_init=1, **settings).fit(
             answers, confounds=demo.confounds
         )

@@ -42,8 +42,7 @@ def scored(model, tmp_path, monkeypatch):
         monkeypatch.setattr(score, "ROWS_AT_A_TIME", rows)
         out = tmp_path / f"scores{rows}.{ending}"
         out.unlink(missing_ok=True)
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as said:
             try:
                 done = write_scores(model, source, out, **options)
             except InputError as error:

@@ -23,7 +23,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import check_parameter, parameter_error
 from icqf.engines.parallel import run_all
 from icqf.engines.progress import Progress
-from icqf.errors import InputError, counted, did_you_mean, listed, shown_p
+from icqf.errors import InputError, counted, did_you_mean, joined, listed, shown_p
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Z, bootstrap, fresh_agreement, refits, settled
@@ -334,7 +334,7 @@ class Invariance:
     def hypothesis(self) -> str:
         """The hypothesis that is tested, in words."""
         return (
-            f"Tested: participants with {_joined(self.given)} answer alike, whichever group they are in. "
+            f"Tested: participants with {joined(self.given)} answer alike, whichever group they are in. "
             f"Groups are therefore permuted only within {self.n_bands} bands of participants who are about "
             "equally likely to be in each group given these, and a group that merely has higher or lower "
             "scores does not count as different."
@@ -723,7 +723,7 @@ def _about_factors(result: Invariance) -> str:
     if not result.tested:
         return (
             f"{compared}: not tested, because the groups hardly overlap. Of participants with "
-            f"{_joined(result.given)}, too few are in different groups "
+            f"{joined(result.given)}, too few are in different groups "
             f"({100 * result.overlap:.0f} % of what groups of one population would have), and a p-value "
             "would mean nothing."
         )
@@ -738,10 +738,6 @@ def _about_factors(result: Invariance) -> str:
     if lost:
         text += f" A group fitted on its own does not find {', '.join(lost)} (correlation below {FOUND:g})."
     return text
-
-
-def _joined(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _about_items(result: Invariance) -> str:

@@ -36,7 +36,7 @@ from icqf.baselines.factor_analysis import (
 )
 from icqf.engines.progress import Progress
 from icqf.engines.threads import one_blas_thread
-from icqf.errors import InputError, counted, shown_p
+from icqf.errors import InputError, counted, joined, shown_p
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -1115,7 +1115,7 @@ class RuleTable:
         for family in (PREDICTS, BEYOND_CHANCE, ONE_ITEM, SHARED):
             who = [each.method for each in self.counts if _rule(each.method).family == family]
             if who:
-                names = _joined([_rule(method).name for method in who])
+                names = joined([_rule(method).name for method in who])
                 verb = "counts" if len(who) == 1 and who != ["Comparison data"] else "count"
                 sentences.append(f"{names[0].upper()}{names[1:]} {verb} {family}.")
         sentences.append(
@@ -1138,7 +1138,7 @@ class RuleTable:
         return {"explanation": list(self.explanation), "rules": rules}
 
     def _who(self, k: int) -> str:
-        return _joined([_rule(each.method).name for each in self.counts if each.n_components == k])
+        return joined([_rule(each.method).name for each in self.counts if each.n_components == k])
 
 
 def _rule(name: str) -> Rule:
@@ -1152,10 +1152,6 @@ def _plain(curve: pd.DataFrame) -> list[dict[str, Any]]:
         {str(name): None if pd.isna(value) else value for name, value in row.items()}
         for row in curve.to_dict("records")
     ]
-
-
-def _joined(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 @one_blas_thread()

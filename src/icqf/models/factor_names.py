@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from icqf.errors import Advice, InputError, counted, did_you_mean, listed, shortened
+from icqf.errors import Advice, InputError, counted, did_you_mean, joined, listed, shortened
 from icqf.models.summary import is_loaded
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Theme:
         if not parts:
             return ""
         if len(parts) > 1:
-            return "bridges " + ", ".join(parts[:-1]) + " and " + parts[-1]
+            return f"bridges {joined(parts)}"
         return parts[0] if self.only else f"mostly {parts[0]}"
 
 

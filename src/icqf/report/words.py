@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace as Values
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+
+from icqf.errors import joined as joined
 
 if TYPE_CHECKING:
     from icqf.report.analysis import Analysis
@@ -72,13 +74,6 @@ def at_least(value: float) -> str:
     """A lower limit of correlations, which cannot exceed 1."""
     text = number(value)
     return text if text == "1.00" else f"{text} or higher"
-
-
-def joined(parts: Sequence[str]) -> str:
-    """Texts as a list in a sentence."""
-    if len(parts) < 2:
-        return "".join(parts)
-    return ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
 def stability_words(agreement: float, top_kept: float, n_top: int, n_resamples: int) -> str:

@@ -145,8 +145,7 @@ def inspect_study(
     """Read a study's files once, check them, and describe the items."""
     options = as_options(options, more, StudyOptions)
     report = callback or (lambda _: None)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", InputWarning)
+    with warnings.catch_warnings(record=True, action="always", category=InputWarning) as caught:
         report(READING)
         table = read_answers(options)
         read = read_files(options, table=table)

@@ -19,7 +19,7 @@ from icqf.data.confounds import ConfoundEncoder
 from icqf.data.settings import BETAS, FACTORIZATIONS, TRAINING_SHARES
 from icqf.data.study import Study
 from icqf.engines.progress import Progress, Stages
-from icqf.errors import shown_p
+from icqf.errors import joined, shown_p
 from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
 from icqf.report.document import Document, write_document
 from icqf.workflow.fit import expected_seconds, run_provenance
@@ -419,7 +419,7 @@ def verdict(tests: pd.DataFrame, what: str) -> str:
         found = tests[tests["verdict"] == word].groupby("against", sort=False)
         places = [_place(str(other), part, sized=tests["size"].nunique() > 1) for other, part in found]
         if places:
-            sentences.append(f"{phrase} {_and(places)}")
+            sentences.append(f"{phrase} {joined(places)}")
     text = "; ".join(sentences)
     return text[:1].upper() + text[1:] + "."
 
@@ -456,10 +456,6 @@ def failures_words(failures: Sequence[str]) -> str:
 
 def _sizes(sizes: Iterable[float]) -> str:
     return ", ".join(share(size) for size in sizes)
-
-
-def _and(places: list[str]) -> str:
-    return places[0] if len(places) == 1 else ", ".join(places[:-1]) + " and " + places[-1]
 
 
 def span_words(span: Any) -> str:

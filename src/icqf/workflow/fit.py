@@ -150,8 +150,7 @@ def fit_study(
     shape = study.questionnaire.answers.shape
     stages = Stages(callback, expected_seconds(options, *shape, jobs=jobs))
     stages.begin("Cross-validation" if options.searches else "Fitting")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         questionnaire, model = study.questionnaire, model_of(options)
         stated = model.state(questionnaire)
         if options.searches:

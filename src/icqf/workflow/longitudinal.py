@@ -368,8 +368,7 @@ def fit_visits(
     constant = {*options.smoothness} <= {CONSTANT}  # which is usual, unless something else is set
     stages = Stages(callback, _expected_seconds(options, *shape, many=many, constant=constant))
     stages.begin("Cross-validation" if options.searches else "Fitting")
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         if options.searches:
             search = LongitudinalICQFCV(
                 model,

@@ -139,8 +139,7 @@ def fit_battery(
         callback=stages,
         random_state=options.seed,
     )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         try:
             scores = model.fit_transform(battery)
         except InputError as error:
