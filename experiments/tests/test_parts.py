@@ -10,10 +10,16 @@ import pytest
 
 from icqf.datasets import load_demo
 from icqf.workflow.evaluation import Design
-from icqf_experiments.chance_curve import ChanceCurve, curves_of_others, fit_curve, pairs_of
 from icqf_experiments.consensus import compare_averages, consensus_page
 from icqf_experiments.fit_parts import Effort, FittedPart, collect, found_again
-from icqf_experiments.rules import CANDIDATES, evaluate_rules
+from icqf_experiments.rules import (
+    CANDIDATES,
+    ChanceCurve,
+    curves_of_others,
+    evaluate_rules,
+    fit_curve,
+    pairs_of,
+)
 from icqf_experiments.selection import overall, selection_page
 from icqf_experiments.split_studies import DEVELOPMENT, JUDGES, SplitStudy, studies_named
 

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from icqf.cli.program import cli
-from icqf_experiments import figures, table1
+from icqf_experiments import table1
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +55,6 @@ def test_the_command_writes_table_figures_and_runs(tmp_path):
 
 @pytest.mark.long
 def test_proposition_2_holds_on_clean_data():
-    table = figures.score_errors([7, 10, 13])
+    table = table1.score_errors([7, 10, 13])
     assert (table["error"] >= table["bound"]).all()
     assert table.loc[table["n_components"] == 10, "error"].item() == table["error"].min()

@@ -151,7 +151,6 @@ Example:
 def table1_command(ctx: click.Context, **options: Any) -> None:
     """Which scheme finds the number of factors: all eleven rows, with the paper's numbers."""
     from icqf_experiments import table1
-    from icqf_experiments.figures import table1_page
 
     _known(options["schemes"], table1.PAPER, "scheme")
     table_design = table1.Table1Design(
@@ -169,7 +168,7 @@ def table1_command(ctx: click.Context, **options: Any) -> None:
         design.out.mkdir(parents=True, exist_ok=True)
         journal = design.out / "table1.journal"
         how: dict[str, Any] = {"n_jobs": design.n_jobs, "checkpoint": journal, "callback": design.callback}
-        return table1_page(table1.table1(table_design, **how), table_design, design)
+        return table1.table1_page(table1.table1(table_design, **how), table_design, design)
 
     _run(ctx, options, work)
 

@@ -60,7 +60,7 @@ def form(request: PageRequest) -> Response:
 def begin(request: PageRequest) -> Response:
     """Save the options of an analysis, and start it."""
     run, tool, offer = _offered(request)
-    fields, given = _fields(request, run, tool, offer, {}), _given(run, tool, offer)
+    fields, given = _fields(request, run, offer, {}), _given(run, tool, offer)
     if fields is None:
         return redirect(run_url(run, f"more/{tool}"))
     added: list[Path] = []
@@ -233,7 +233,7 @@ def _given(run: Run, tool: str, offer: Offer) -> dict[str, Any]:
 def _form(
     request: PageRequest, run: Run, tool: str, offer: Offer, values: Mapping[str, Any], *, fault: str = ""
 ) -> Response:
-    fields = _fields(request, run, tool, offer, values)
+    fields = _fields(request, run, offer, values)
     if fields is None:
         pending = request.app.worker.check_of(run)
         shown: dict[str, Any] = {"text": pending.text, "what": pending.words, "poll": run_url(run, "look")}
@@ -254,7 +254,7 @@ def _form(
 
 
 def _fields(
-    request: PageRequest, run: Run, tool: str, offer: Offer, values: Mapping[str, Any]
+    request: PageRequest, run: Run, offer: Offer, values: Mapping[str, Any]
 ) -> list[dict[str, Any]] | None:
     """Return the fields of a form; None while the file is being read."""
     known = _columns(request, run)

@@ -9,8 +9,7 @@ from typing import Any
 from starlette.responses import JSONResponse, Response
 
 from icqf.app import process
-from icqf.app.columns import USES, column_fields, columns_shown
-from icqf.app.first_rows import has_rows
+from icqf.app.columns import USES, column_fields, columns_shown, has_rows
 from icqf.app.pages import PageRequest, command, in_words, page, redirect, render, run_url
 from icqf.app.process import PATIENCE, PendingCheck
 from icqf.app.runs import DATA, Run

@@ -11,8 +11,11 @@ from starlette.responses import Response
 
 from icqf.app import process
 from icqf.app.codebook import write_codebook
-from icqf.app.pages import PageRequest, form_field, page, redirect, run_url
+from icqf.app.pages import PageRequest, form_field, page, redirect, render, run_url
+from icqf.data.settings import parameter_error
 from icqf.errors import InputError, listed
+from icqf.io.formats import EXCEL, TEXT
+from icqf.io.readers.files import first_rows
 from icqf.io.study_files import AND
 from icqf.screening.missing_codes import number
 from icqf.workflow.check import StudyInspection
@@ -134,3 +137,43 @@ def _visit(key: str, study: StudyInspection) -> list[str]:
     """Return the visit that was chosen in the menu, as options take it; empty for all rows."""
     chosen = next((pairs for pairs, _ in study.visits if _visit_key(pairs) == key), ())
     return [f"{column}={value}" for column, value in chosen]
+
+
+# The first rows of a file, to choose the one with the names of the columns, and the sheet of a workbook.
+
+MOST_CELLS = 12  # of a row on the page
+
+
+@page
+def rows(request: PageRequest) -> Response:
+    """Show the first rows of the file as they are."""
+    run = request.usable_run
+    options = run.options
+    seen = request.app.worker.do(lambda: first_rows(options.answers, sheet=options.sheet))
+    fixed = run.done or process.is_running(run)
+    chosen = None if seen is None else options.header_row or seen.header_row
+    words: dict[str, Any] = {"seen": seen, "chosen": chosen, "fixed": fixed, "most": MOST_CELLS}
+    return render(request, "first_rows.html", step="check", **words)
+
+
+@page
+def choose(request: PageRequest) -> Response:
+    """Read the file with the chosen header, or another sheet; choices that name columns are dropped."""
+    run = request.usable_run
+    process.require_idle(run)
+    options = run.options
+    row, sheet = request.text("header_row"), request.text("sheet")
+    if row and not row.isdecimal():
+        raise parameter_error("header_row", " must be a whole number of at least 1.")
+    given = {"sheet": sheet or options.sheet, "header_row": row}
+    changed = StudyOptions.of(
+        {"answers": options.answers} | {name: value for name, value in given.items() if value}
+    )
+    kept = ("codebook", "dictionary", "participants")
+    run.save(replace(changed, **{name: getattr(options, name) for name in kept}))
+    return redirect(run_url(run, "check"))
+
+
+def has_rows(options: StudyOptions) -> bool:
+    """Whether the file is of a kind whose header can be chosen."""
+    return options.answers.suffix.lower() in (*TEXT, *EXCEL)

@@ -1,4 +1,4 @@
-"""The Fit page: options, progress, stopping and continuing."""
+"""The Fit page: options, preview, progress, stopping and continuing."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from icqf.app.pages import (
     render,
     run_url,
 )
-from icqf.app.preview import PENALTIES, shown_at_once
 from icqf.app.runs import Job, Run
+from icqf.data.settings import BETAS
 from icqf.errors import InputError
 from icqf.workflow.options import StudyOptions
 
@@ -30,6 +30,11 @@ ADVANCED = (
     *("missing_confounds", "smallest_category", "n_init", "tol", "max_iter", "bootstrap", "consensus"),
     *("all_rules", "with_participants", "figures", "format", "jobs", "seed"),
 )
+
+SHADES = 8  # of the cells of a table of loadings
+_SMALL = 0.05  # loadings below this share of an item's range are not written
+_QUICK = 700_000  # answers up to which a preview is shown without asking
+PENALTIES = tuple(sorted({0.0, *BETAS}))
 
 
 @page
@@ -123,9 +128,69 @@ def _small(request: PageRequest, run: Run) -> bool:
     overview = found.overview
     if overview is None or found.must_fix:
         return False
-    return shown_at_once(overview.n_participants * len(overview.items))
+    return overview.n_participants * len(overview.items) <= _QUICK
 
 
 def _values(options: StudyOptions) -> dict[str, Any]:
     plain = options.to_dict()
     return {name: plain[name] for name in (*USUAL, *ADVANCED)}
+
+
+@page
+def preview(request: PageRequest) -> Response:
+    """Show the loadings with the number of factors and the penalty in the address."""
+    run, asked = request.usable_run, request.http.query_params
+    values: dict[str, Any] = {"fault": "", "rows": ()}
+    try:
+        k, beta = _numbers(asked.get("k", "5")[:9], asked.get("beta", "0.1")[:20])
+        values |= request.app.worker.preview(run, k, beta, _preview)
+    except InputError as error:
+        values["fault"] = in_words(error)
+    step = "results" if run.done else "fit"
+    code = 400 if values["fault"] else 200
+    return render(request, "preview.html", step=step, penalties=PENALTIES, code=code, **values)
+
+
+def _numbers(k: str, beta: str) -> tuple[int, float]:
+    try:
+        return int(k), float(beta)
+    except ValueError:
+        raise InputError("The number of factors and the penalty must be numbers.") from None
+
+
+def _preview(run: Run, stated: Any, k: int, beta: float) -> dict[str, Any]:
+    """Return the loadings for the page, items below the factor on which they load most."""
+    from icqf.models.icqf import ICQF
+    from icqf.workflow import preview as previews
+
+    found = previews.preview(stated, k, beta)
+    names = previews.named_like(found, ICQF.load(run.results / "model.icqf")) if run.done else {}
+    wordings = {
+        item.name: " ".join(text for text in (item.wording, "(reversed)" if item.reverse else "") if text)
+        for item in stated.codebook.items
+    }
+    shares = found.shares.to_numpy()
+    main, order = shares.argmax(axis=1), []
+    for factor in range(k):
+        own = [at for at in range(len(shares)) if main[at] == factor]
+        order += sorted(own, key=lambda at: -shares[at, factor])
+    rows = []
+    for at in order:
+        values, parts = found.loadings.iloc[at], shares[at]
+        cells = [
+            (f"{value:.2f}" if part >= _SMALL else "", min(round(SHADES * float(part)), SHADES))
+            for value, part in zip(values, parts, strict=True)
+        ]
+        name = str(found.loadings.index[at])
+        rows.append({"name": name, "wording": wordings.get(name, ""), "cells": cells})
+    return {
+        "k": k,
+        "beta": beta,
+        "rows": rows,
+        "heads": [
+            f"like {names[column]}" if column in names else suggested
+            for column, suggested in zip(found.loadings.columns, found.names, strict=True)
+        ],
+        "n": found.n_participants,
+        "most": previews.most_factors(stated),
+    }

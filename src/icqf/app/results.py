@@ -8,9 +8,9 @@ from typing import Any
 from starlette.responses import FileResponse, Response
 
 from icqf.app import process
+from icqf.app.fit import PENALTIES
 from icqf.app.guard import REPORT_POLICY
 from icqf.app.pages import PageRequest, archive, command, page, redirect, render, run_url
-from icqf.app.preview import PENALTIES
 from icqf.app.runs import SCORES, Run
 from icqf.errors import InputError
 
@@ -37,7 +37,7 @@ def results(request: PageRequest) -> Response:
         has_report=_REPORT in dict(run.outputs()),
         warnings=provenance.get("warnings", []),
         command=command("fit", "--config", run.config, "--out", "results"),
-        naming=_naming(run, factors),
+        naming=_naming(factors),
         config=run.settings,
         penalties=PENALTIES,
         saved="saved" in request.http.query_params,
@@ -141,7 +141,7 @@ def _read(run: Run) -> tuple[list[dict[str, Any]], tuple[Any, ...]]:
     return factors, tried_numbers(run.results)
 
 
-def _naming(run: Run, factors: list[dict[str, Any]]) -> str:
+def _naming(factors: list[dict[str, Any]]) -> str:
     """Return the command that names the factors; empty if they have no names."""
     names = [factor["name"] or factor["key"] for factor in factors]
     named = any(factor["name"] for factor in factors)

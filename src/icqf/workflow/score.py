@@ -49,10 +49,8 @@ from icqf.workflow.results_folder import DECIMALS
 Task = TypeVar("Task")
 Done = TypeVar("Done")
 ROWS_AT_A_TIME = 16384
-MISSING, NOTHING = (
-    "missing",
-    "nothing",
-)  # column that says what is missing and why; its value where nothing is
+# The column that says what is missing and why, and its value where nothing is.
+MISSING, NOTHING = "missing", "nothing"
 Begin = Callable[[], object] | None
 _USUAL = ScoreColumns()
 
@@ -515,12 +513,11 @@ def _in_threads(work: Callable[[Task], Done], tasks: Iterator[Task]) -> Iterator
     threads = os.cpu_count() or 1
     waiting: deque[Future[Done]] = deque()
     with (
-        warnings.catch_warnings(),
+        warnings.catch_warnings(action="ignore", category=UserWarning),
         # Otherwise every thread would start more threads for its small products.
         one_blas_thread(),
         ThreadPoolExecutor(threads) as pool,
     ):
-        warnings.simplefilter("ignore", UserWarning)
         fault: FaultyBatch | None = None
         while True:
             try:
