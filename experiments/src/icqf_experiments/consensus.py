@@ -81,10 +81,7 @@ def consensus_page(grounds: Sequence[SplitStudy], parts: Sequence[FittedPart], d
     sizes = pd.cut(table["n"], list(SIZES))
     weak = pd.cut(table["plain"], [-1, 0.7, 0.8, 0.9, 0.95, 1])
     rows = [
-        [
-            *(row["ground"], row["choice"], str(row["n"]), str(row["m"]), f"{row['k']:.1f}"),
-            *_cells(row),
-        ]
+        [*(row["ground"], row["choice"], str(row["n"]), str(row["m"]), f"{row['k']:.1f}"), *_cells(row)]
         for row in table.to_dict("records")
     ]
     return results_page(

@@ -41,16 +41,7 @@ UNITS = ("points", "ranges", "deviations")  # in which errors on hidden answers 
 QUICK = ("simulated, a fifth, in all factors",)
 QUICK_FACTORS = (2, 4)
 PUBLIC_MIXED, SIMULATED_MIXED, ONE_RANGE = "public, mixed", "simulated, mixed", "public, one range"
-LOOKED_AT = (
-    "HELP",
-    "SF-36",
-    "NHANES, a fifth",
-    "NHANES, half",
-    "bfi, a fifth",
-    "bfi, half",
-    "bfi",
-    "phq9",
-)
+LOOKED_AT = ("HELP", "SF-36", "NHANES, a fifth", "NHANES, half", "bfi, a fifth", "bfi, half", "bfi", "phq9")
 
 # --- weights ----------------------------------------------------------------------------------------------
 

@@ -196,14 +196,7 @@ class GroupFits:
 
 
 def fit_groups(
-    problem: Problem,
-    common: Factors,
-    codes: Array,
-    units: Array,
-    *,
-    n_resamples: int,
-    seed: int,
-    **how: Any,
+    problem: Problem, common: Factors, codes: Array, units: Array, *, n_resamples: int, seed: int, **how: Any
 ) -> GroupFits:
     """Fit groups and resamples of their units; `how` says how `run_all` runs."""
     start, number, k = settled(problem, common), int(codes.max()) + 1, len(common.scores)
@@ -460,8 +453,7 @@ def _labels(X: Any, by: Any, model: ICQF) -> tuple[Array, str]:
         what = by
         if by in {str(name) for name in model.item_range_.index}:
             raise parameter_error(
-                "by",
-                f" names {by!r}, which is an item of the model; name a column of groups.",
+                "by", f" names {by!r}, which is an item of the model; name a column of groups."
             )
         table = X.confounds if isinstance(X, Questionnaire) else None
         known = [] if table is None else list(table.columns)

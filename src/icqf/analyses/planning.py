@@ -359,10 +359,7 @@ def _row(n: int, source: str, agreement: Array, names: Sequence[str]) -> dict[st
 
 
 def _plan_of(
-    rows: Sequence[dict[str, Any]],
-    names: Sequence[str],
-    n_repeats: int,
-    n_pilot: int | None,
+    rows: Sequence[dict[str, Any]], names: Sequence[str], n_repeats: int, n_pilot: int | None
 ) -> SamplePlan:
     curve = pd.DataFrame(rows)
     needed = {

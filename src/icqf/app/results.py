@@ -107,9 +107,7 @@ def file(request: PageRequest) -> Response:
     if name not in known:
         raise InputError("There is no such file in this run.")
     return FileResponse(
-        run.folder / kind / name,
-        media_type="application/octet-stream",
-        filename=name.rpartition("/")[2],
+        run.folder / kind / name, media_type="application/octet-stream", filename=name.rpartition("/")[2]
     )
 
 

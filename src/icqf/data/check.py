@@ -673,10 +673,7 @@ def _directions(draft: Draft, numbers: _Numbers) -> Iterator[Finding]:
         if suspect.reversed:
             state, remedy = "although it is declared reversed", "Check its direction in the codebook."
         elif not suspect.supported:
-            code, state = (
-                "may-be-reversed",
-                "so it may be reversed; of such items, one in five is not",
-            )
+            code, state = ("may-be-reversed", "so it may be reversed; of such items, one in five is not")
             remedy = Advice("If its wording says so, add {reverse=}.", reverse=[suspect.item])
         text = f"Item {runs}, {state}."
         yield Finding("warning", code, text, suspect.item, remedy=remedy, fields=fields)

@@ -275,8 +275,7 @@ def _given_spans(age: pd.Series, edges: list[float]) -> AgeBins:
     if len(edges) < 3 or not (np.diff(edges) > 0).all():
         shown = ", ".join(f"{edge:g}" for edge in edges)
         raise parameter_error(
-            "bins",
-            f" must be increasing edges of two or more bins of age, such as 5 10 15 21, not {shown}.",
+            "bins", f" must be increasing edges of two or more bins of age, such as 5 10 15 21, not {shown}."
         )
     values = numbers_of(age)
     outside = np.flatnonzero((values < edges[0]) | (values > edges[-1]))

@@ -567,11 +567,7 @@ def _with_labels(item: Item, family: TextFamily) -> Item:
         return replace(item, missing_codes=tuple(dict.fromkeys((*item.missing_codes, *codes))))
     values = [value for value, _ in family.order.labels]
     return replace(
-        item,
-        min=min(values),
-        max=max(values),
-        missing_codes=family.order.missing,
-        labels=family.order.labels,
+        item, min=min(values), max=max(values), missing_codes=family.order.missing, labels=family.order.labels
     )
 
 

@@ -188,8 +188,7 @@ def read_model(path: str | os.PathLike[str]) -> StoredModel:
             f"{os.fspath(path)}: this is the model of a battery.",
             code="battery-model",
             remedy=Advice(
-                "Load it with MetaICQF.load.",
-                typed="Use icqf score, icqf show or icqf shortform with it.",
+                "Load it with MetaICQF.load.", typed="Use icqf score, icqf show or icqf shortform with it."
             ),
         )
     return stored

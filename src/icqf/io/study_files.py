@@ -7,17 +7,7 @@ from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import Any
 
-from icqf.data.settings import (
-    OneOf,
-    Settings,
-    codes_of,
-    file,
-    one_text,
-    option,
-    parts_of,
-    texts,
-    visit_pairs,
-)
+from icqf.data.settings import OneOf, Settings, codes_of, file, one_text, option, parts_of, texts, visit_pairs
 from icqf.errors import InputError
 from icqf.io.dictionary_formats import dictionary_at
 
@@ -120,8 +110,7 @@ class StudyFiles(Settings):
     )
     codebook: Path | None = file(None, "Codebook of the items: CSV, Excel or TOML; or a dictionary.")
     dictionary: Path | None = file(
-        None,
-        "Description of the columns: REDCap, NDA, ABCD, LORIS, BIDS, ReproSchema, openpsychometrics.",
+        None, "Description of the columns: REDCap, NDA, ABCD, LORIS, BIDS, ReproSchema, openpsychometrics."
     )
     participants: Path | None = file(
         None, "Table with confounds, groups or weights by participant id, where ANSWERS lacks them."

@@ -36,13 +36,7 @@ from icqf.io.model_file import StoredModel, damage_refused, read_model, write_mo
 from icqf.models.icqf import ICQF, warned_if_empty
 from icqf.models.icqfcv import ICQFCV
 from icqf.models.loading_changes import LoadingChanges, loading_changes
-from icqf.models.longitudinal_problem import (
-    NewVisits,
-    Visits,
-    VisitStatement,
-    column_names,
-    smoothed,
-)
+from icqf.models.longitudinal_problem import NewVisits, Visits, VisitStatement, column_names, smoothed
 from icqf.models.persistence import check_description, described, rebuild
 from icqf.models.statement import state
 from icqf.resampling import tolerances

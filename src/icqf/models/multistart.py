@@ -92,13 +92,7 @@ def _raced(
             if there and begun_at.objective > best.objective * (1 - AS_GOOD):
                 continue
             waiting = [start for start in waiting if start[0] != at]
-            (found,) = run(
-                problem,
-                WarmStart(Q),
-                tol=model.tol,
-                max_iter=model.max_iter,
-                engine=model.engine,
-            )
+            (found,) = run(problem, WarmStart(Q), tol=model.tol, max_iter=model.max_iter, engine=model.engine)
             n_iter = begun_at.n_iter + found.n_iter
             ended = StartResult("random", found.objective, n_iter, found.converged, ())
             seen[at] = (ended, found.factors.loadings[:k])
@@ -116,11 +110,7 @@ def _times_reached(best: Factorization, seen: Seen, k: int) -> int:
 
 
 def _best(
-    model: ICQF,
-    problem: Problem,
-    k: int,
-    inits: list[Any],
-    rng: np.random.Generator,
+    model: ICQF, problem: Problem, k: int, inits: list[Any], rng: np.random.Generator
 ) -> tuple[Factorization, Seen]:
     """The best of the fits from these starts, and what is told of each start (not its scores)."""
     seen: Seen = []

@@ -195,7 +195,7 @@ class Summary:
                     else {}
                 ),
                 "top_items": factors["top_items"].fillna(""),
-            },
+            }
         ).rename_axis("factor")
         items = self.items.dropna(subset="variance_explained")
         items = items.sort_values("variance_explained", ascending=False)

@@ -363,11 +363,7 @@ def _unexpected(found: Unexpected, items: dict[str, Item], n_answers: int, detai
 
 
 def _left_out(
-    missing: Sequence[str],
-    items: dict[str, Item],
-    model: FittedModel,
-    names: dict[str, str],
-    detail: _Detail,
+    missing: Sequence[str], items: dict[str, Item], model: FittedModel, names: dict[str, str], detail: _Detail
 ) -> Section:
     """What was not answered, with the area that each question says most about."""
     heading = "Questions left out"

@@ -94,10 +94,7 @@ def scoring_page(
 def _reworded(item: Item, other: Item) -> Item:
     """An item of the model with wording, labels and direction of a codebook entry."""
     return replace(
-        item,
-        wording=other.wording or item.wording,
-        labels=other.labels or item.labels,
-        reverse=other.reverse,
+        item, wording=other.wording or item.wording, labels=other.labels or item.labels, reverse=other.reverse
     )
 
 

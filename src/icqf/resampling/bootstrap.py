@@ -225,12 +225,7 @@ def _best_fits(
             problems += [own.problem] * len(STARTS)
             starts += [own.make(name, k) for name in STARTS]
     fits = run(
-        problems,
-        starts,
-        tol=tolerances.RESAMPLE,
-        max_iter=tolerances.MAX_ITER,
-        exact=False,
-        engine=engine,
+        problems, starts, tol=tolerances.RESAMPLE, max_iter=tolerances.MAX_ITER, exact=False, engine=engine
     )
     best = []
     for at in range(0, len(fits), len(STARTS)):

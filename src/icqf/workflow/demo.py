@@ -62,10 +62,7 @@ def write_demo_files(data: str, folder: Path, *, force: bool) -> tuple[Path, Pat
     else:
         study = LOADERS[data]()
         table = study.answers if study.confounds is None else study.confounds.join(study.answers)
-        texts = {
-            f"{data}_answers.csv": csv_text(table),
-            f"{data}_codebook.csv": format_codebook(study.items),
-        }
+        texts = {f"{data}_answers.csv": csv_text(table), f"{data}_codebook.csv": format_codebook(study.items)}
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: this is a file; choose a folder.")
     for name, text in texts.items():

@@ -41,14 +41,7 @@ from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
 from icqf.workflow.describe import refuse_instrument
-from icqf.workflow.fit import (
-    anonymous,
-    expected_seconds,
-    model_of,
-    run_provenance,
-    searcher,
-    user_warnings,
-)
+from icqf.workflow.fit import anonymous, expected_seconds, model_of, run_provenance, searcher, user_warnings
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import InstrumentFile, find_instruments, jobs_for, require_ids
 from icqf.workflow.results_folder import DECIMALS, write_folder
@@ -123,10 +116,7 @@ def fit_battery(
     battery = Battery({name: study.questionnaire for name, (_, study) in studies.items()})
     journal = WorkJournal.at(checkpoint)
     second = replace(
-        options,
-        n_components=options.n_meta,
-        beta=options.meta_beta or META_BETAS,
-        item_weight="variance",
+        options, n_components=options.n_meta, beta=options.meta_beta or META_BETAS, item_weight="variance"
     )
     stages = Stages(callback, _expected_seconds(options, second, studies, compare=compare))
     model = MetaICQF(
@@ -189,11 +179,7 @@ def _stage(options: StudyOptions, jobs: int) -> ICQF | ICQFCV:
 
 
 def _compare(
-    options: StudyOptions,
-    model: MetaICQF,
-    battery: Battery,
-    journal: WorkJournal | None,
-    callback: Callback,
+    options: StudyOptions, model: MetaICQF, battery: Battery, journal: WorkJournal | None, callback: Callback
 ) -> tuple[HierarchyComparison, ...]:
     """Compare two stages with one flat factorization, for hidden answers and for hidden instruments."""
 
@@ -291,11 +277,7 @@ _TOP, _OF_EACH = 9, 3  # items shown, and most of one instrument
 
 
 def meta_page(
-    model: MetaICQF,
-    battery: Battery,
-    comparisons: Sequence[HierarchyComparison] = (),
-    *,
-    title: str = "",
+    model: MetaICQF, battery: Battery, comparisons: Sequence[HierarchyComparison] = (), *, title: str = ""
 ) -> Document:
     """Describe a fitted battery."""
     complete = int(battery.answered.all(axis=1).sum())

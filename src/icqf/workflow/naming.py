@@ -65,13 +65,7 @@ def suggestions(model: ICQF) -> list[str]:
 
 
 def write_named(
-    place: Path,
-    model: ICQF,
-    report: Report | None,
-    *,
-    format: str,
-    figures: bool,
-    n_jobs: int | None = None,
+    place: Path, model: ICQF, report: Report | None, *, format: str, figures: bool, n_jobs: int | None = None
 ) -> None:
     """Write loadings, factors, the model and the report, with the model's names of factors.
 

@@ -177,10 +177,7 @@ missing_codes, reverse, visit
     format: str = option("csv", "Format of the tables.", kind=OneOf(WRITABLE), label="Tables")
     report: bool = option(True, "Write report.html.", kind=Flag())
     figures: bool = option(
-        True,
-        "Also write the report's figures and tables as files for a paper.",
-        kind=Flag(),
-        label="Figures",
+        True, "Also write the report's figures and tables as files for a paper.", kind=Flag(), label="Figures"
     )
     all_rules: bool = option(
         False,

@@ -21,10 +21,7 @@ from icqf.report.document import Document, made_by, write_document
 from icqf.resampling.replication import FOUND
 from icqf.workflow.results_folder import DECIMALS, refuse_file
 
-_OTHER_KINDS = {
-    "longitudinal-model": "a model of repeated visits",
-    "battery-model": "the model of a battery",
-}
+_OTHER_KINDS = {"longitudinal-model": "a model of repeated visits", "battery-model": "the model of a battery"}
 
 
 def pool_models(paths: Sequence[str | os.PathLike[str]]) -> Pooled:

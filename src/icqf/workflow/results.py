@@ -23,11 +23,7 @@ PLAN = "preregistration.toml"
 
 
 def write_results(
-    fit: StudyFit,
-    folder: str | os.PathLike[str],
-    *,
-    tool: str = "fit",
-    force: bool = False,
+    fit: StudyFit, folder: str | os.PathLike[str], *, tool: str = "fit", force: bool = False
 ) -> list[str]:
     """Write all results of a fit into `folder`, and return the names of the files.
 

@@ -44,10 +44,7 @@ class Statement:
 
 
 def run_cases(
-    design: Design,
-    name: str,
-    jobs: Mapping[str, tuple[Any, ...]],
-    work: Callable[..., dict[str, Any]],
+    design: Design, name: str, jobs: Mapping[str, tuple[Any, ...]], work: Callable[..., dict[str, Any]]
 ) -> pd.DataFrame:
     """Call `work` with each job's arguments and join the tables that it returns.
 
@@ -159,10 +156,7 @@ def calibration_page(statements: Iterable[Statement], names: Sequence[str], desi
         "calibration",
         "How sure are we when we say so",
         _SETTING,
-        [
-            Section("In short", [Bullets(verdicts), Grid("All statements", head, rows)]),
-            *sections,
-        ],
+        [Section("In short", [Bullets(verdicts), Grid("All statements", head, rows)]), *sections],
     )
 
 

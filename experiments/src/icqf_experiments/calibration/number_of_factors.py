@@ -150,10 +150,7 @@ def of_samples(drawn: Any, told: Any) -> dict[str, Any]:
     for one, other in zip(found, reversed(found), strict=True):
         shares = {
             str(ratio): choice_elsewhere(
-                one.evidence_,
-                one.evidence_.between_samples(ratio),
-                one.rule,
-                rng=np.random.default_rng(SEED),
+                one.evidence_, one.evidence_.between_samples(ratio), one.rule, rng=np.random.default_rng(SEED)
             ).by_k()
             for ratio in RATIOS
         }

@@ -26,13 +26,7 @@ from icqf.resampling.replication import FOUND, ONE_ITEM, fisher_z, stepped_up, s
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 from icqf_experiments.calibration.learning import Candidate, Candidates, told_of_noise
-from icqf_experiments.calibration.populations import (
-    FORMS,
-    PUBLIC,
-    Population,
-    behind,
-    pairs_of_parts,
-)
+from icqf_experiments.calibration.populations import FORMS, PUBLIC, Population, behind, pairs_of_parts
 from icqf_experiments.fit_parts import found_again
 
 Array = NDArray[Any]
