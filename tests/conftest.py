@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from icqf.datasets import load_demo
 from icqf.engines import parallel
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -53,3 +54,9 @@ def pytest_sessionfinish(session):
     if left:
         print(f"\nThe tests left files in the checkout: {', '.join(left)}")
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session")
+def demo():
+    """600 participants and 29 items of eight subscales, with age and sex as confounds."""
+    return load_demo().select(["q00*", "q01*", "q02*"])

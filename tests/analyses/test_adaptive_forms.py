@@ -7,14 +7,9 @@ import pytest
 
 from icqf import ICQF, InputError
 from icqf.analyses import adaptive_form
-from icqf.datasets import load_demo, make_synthetic
+from icqf.datasets import make_synthetic
 
 ME = {"age": 9, "sex": "female"}
-
-
-@pytest.fixture(scope="module")
-def demo():
-    return load_demo().select(["q00*", "q01*", "q02*"])
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.analyses import general_factor
-from icqf.datasets import load_demo
 from icqf.errors import InputError
-
-
-@pytest.fixture(scope="module")
-def demo():
-    return load_demo().select(["q00*", "q01*", "q02*"])
 
 
 @pytest.fixture(scope="module")

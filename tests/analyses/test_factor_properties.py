@@ -6,14 +6,8 @@ import pytest
 from icqf import ICQF
 from icqf.analyses import psychometrics
 from icqf.baselines import reliability
-from icqf.datasets import load_demo
 from icqf.errors import InputError
 from icqf.report import analyse, report_of
-
-
-@pytest.fixture(scope="module")
-def demo():
-    return load_demo().select(["q00*", "q01*", "q02*"])
 
 
 @pytest.fixture(scope="module")

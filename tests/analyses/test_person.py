@@ -8,14 +8,8 @@ from icqf import ICQF
 from icqf.analyses import UsualAnswers, describe_person
 from icqf.analyses.person import answer_tails
 from icqf.data.questionnaire import Questionnaire
-from icqf.datasets import load_demo
 from icqf.errors import InputError
 from icqf.models.score_table import simulate_participants
-
-
-@pytest.fixture(scope="module")
-def demo():
-    return load_demo().select(["q00*", "q01*", "q02*"])
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.analyses import adaptive_form, shortform
-from icqf.datasets import load_demo, make_synthetic
+from icqf.datasets import make_synthetic
 from icqf.report import scoring_page
 
 pytestmark = pytest.mark.slow
@@ -64,11 +64,6 @@ def made(model, study, folder, *, width=0.3, **more):
     text = scoring_page(form, title="Eight <b>questions</b>", adaptive=adaptive)
     page.write_text(text, encoding="utf-8")
     return form, page
-
-
-@pytest.fixture(scope="module")
-def demo():
-    return load_demo().select(["q00*", "q01*", "q02*"])
 
 
 @pytest.fixture(scope="module")

@@ -12,15 +12,10 @@ from icqf import ICQF, ICQFCV
 from icqf import plotting as plots
 from icqf.analyses import factor_lineage
 from icqf.baselines import FactorAnalysis, parallel_analysis
-from icqf.datasets import load_demo, make_synthetic
+from icqf.datasets import make_synthetic
 from icqf.errors import InputError
 from icqf.plotting.style import BLUES, BOTH_WAYS, ORANGES, laid_out, readable_on
 from icqf.resampling import match_factors
-
-
-@pytest.fixture(scope="module")
-def demo():
-    return load_demo().select(["q00*", "q01*", "q02*"])
 
 
 @pytest.fixture(scope="module")

@@ -85,18 +85,6 @@ def curves_of_others(parts: Sequence[FittedPart]) -> dict[str, ChanceCurve]:
 Rule = Callable[[FittedPart, ChanceCurve], int | None]
 
 
-def _min(part: FittedPart, curve: ChanceCurve) -> int:
-    return best_row(part.errors)[0]
-
-
-def _one_se(part: FittedPart, curve: ChanceCurve) -> int:
-    return choose(part.errors, "one_se")[0]
-
-
-def _stable(part: FittedPart, curve: ChanceCurve) -> int:
-    return choose(part.errors, "stable", stability=part.stability)[0]
-
-
 def _up_to_min(part: FittedPart, curve: ChanceCurve) -> pd.DataFrame:
     """Return the agreement over resamples for each number of factors up to the one that predicts best."""
     rows = []
@@ -111,14 +99,6 @@ def _most_where(part: FittedPart, curve: ChanceCurve, column: str, least: float)
     table = _up_to_min(part, curve)
     enough = table.loc[table[column] >= least, "n_components"]
     return int(enough.max()) if len(enough) else 1
-
-
-def _weakest(least: float) -> Rule:
-    return lambda part, curve: _most_where(part, curve, "weakest", least)
-
-
-def _average(least: float) -> Rule:
-    return lambda part, curve: _most_where(part, curve, "agreement", least)
 
 
 def _expected(cost: float) -> Rule:
@@ -148,11 +128,11 @@ def _other(name: str) -> Rule:
 
 # All candidates. Their settings were fixed before the evaluation studies were run.
 CANDIDATES: Mapping[str, Rule] = {
-    "min (lowest error)": _min,
-    "one_se": _one_se,
-    "stable (halves)": _stable,
-    "every factor's agreement ≥ 0.8": _weakest(0.8),
-    "mean agreement ≥ 0.9": _average(0.9),
+    "min (lowest error)": lambda part, curve: best_row(part.errors)[0],
+    "one_se": lambda part, curve: choose(part.errors, "one_se")[0],
+    "stable (halves)": lambda part, curve: choose(part.errors, "stable", stability=part.stability)[0],
+    "every factor's agreement ≥ 0.8": lambda part, curve: _most_where(part, curve, "weakest", 0.8),
+    "mean agreement ≥ 0.9": lambda part, curve: _most_where(part, curve, "agreement", 0.9),
     "expected found again − ½ per factor": _expected(0.5),
     "expected found again − 0.3 per factor": _expected(0.3),
     "expected found again − 0.7 per factor": _expected(0.7),

@@ -195,8 +195,7 @@ class ICQF(FittedModel):
         factor, the correlation of its loadings with those of its counterpart in the fit from that start.
         Starts that are as good and have other factors are a warning sign. Empty where loadings were averaged.
     replication_ : DataFrame or None
-        How likely another study finds each factor, once `icqf.replication_probability` has
-        worked it out.
+        How likely another study finds each factor, once `icqf.replication_probability` has estimated it.
     n_averaged_ : int
         Fits that the loadings are the average of, to resampled participants (`icqf.consensus`) or of several
         sites (`icqf.analyses.pool`); 0 for a fit.

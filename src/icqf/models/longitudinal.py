@@ -402,23 +402,10 @@ smallest_category, random_state, callback
 
     def plain(self) -> ICQF:
         """The plain model whose items are the (bin, item) columns."""
-        return ICQF(
-            self.n_components,
-            beta=self.beta,
-            item_weight=self.item_weight
-            if isinstance(self.item_weight, str | None)
-            else np.array(self.item_weight),
-            confound_ranges=self.confound_ranges,
-            intercept=self.intercept,
-            n_init=self.n_init,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            dtype=self.dtype,
-            missing_confounds=self.missing_confounds,
-            smallest_category=self.smallest_category,
-            random_state=self.random_state,
-            callback=self.callback,
-        )
+        shared = {name: getattr(self, name) for name in (*_SHARED, "random_state", "callback")}
+        weight = self.item_weight
+        weight = weight if isinstance(weight, str | None) else np.array(weight)
+        return ICQF(self.n_components, item_weight=weight, **shared)
 
     # --- using the fitted model ----------------------------------------------------------------------
 
@@ -685,18 +672,9 @@ class LongitudinalICQFCV(BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         statement = model.state(X)
         journal = None if self.checkpoint is None else WorkJournal(self.checkpoint)
-        self.search_ = ICQFCV(
-            model.plain(),
-            n_components=self.n_components,
-            betas=self.betas,
-            n_splits=self.n_splits,
-            n_repeats=self.n_repeats,
-            rule=self.rule,
-            n_jobs=self.n_jobs,
-            checkpoint=journal,
-            callback=self.callback,
-            random_state=self.random_state,
-        )
+        names = ("n_components", "betas", "n_splits", "n_repeats", "rule", "n_jobs")
+        shared = {name: getattr(self, name) for name in (*names, "callback", "random_state")}
+        self.search_ = ICQFCV(model.plain(), checkpoint=journal, **shared)
         same = self.search_.solve(statement.pooled, groups=self._groups(statement))
         self.n_components_, self.beta_ = self.search_.n_components_, self.search_.beta_
         model.set_params(n_components=self.n_components_, beta=self.beta_)

@@ -236,17 +236,10 @@ missing_codes, reverse, visit
     @property
     def model_parameters(self) -> dict[str, Any]:
         """The parameters of `icqf.ICQF`, other than k and β and those derived from the data."""
-        return {
+        names = ("intercept", "n_init", "penalty", "tol", "max_iter", "loading_beta", "missing_confounds")
+        return {name: getattr(self, name) for name in (*names, "smallest_category")} | {
             "confound_ranges": {name: (low, high) for name, low, high in self.confound_ranges} or None,
             "item_weight": None if self.item_weight == "none" else self.item_weight,
-            "intercept": self.intercept,
-            "n_init": self.n_init,
-            "penalty": self.penalty,
-            "tol": self.tol,
-            "max_iter": self.max_iter,
-            "loading_beta": self.loading_beta,
-            "missing_confounds": self.missing_confounds,
-            "smallest_category": self.smallest_category,
         }
 
     def parameters_without_paper(self, what: str) -> dict[str, Any]:

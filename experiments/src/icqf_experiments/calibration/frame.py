@@ -24,10 +24,6 @@ COLUMNS = ("said", "happened", "answers", "source")
 SIMULATED = "simulated"
 
 
-def _nothing(table: pd.DataFrame) -> Sequence[Block]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Statement:
     """Something the package says with a probability, and how to see whether it happens."""
@@ -36,7 +32,7 @@ class Statement:
     title: str
     setting: str
     cases: Callable[[Design], pd.DataFrame]
-    more: Callable[[pd.DataFrame], Sequence[Block]] = _nothing
+    more: Callable[[pd.DataFrame], Sequence[Block]] = lambda table: ()
 
     def file(self) -> str:
         """The name of its table of cases."""
@@ -63,7 +59,7 @@ def run_cases(
 
 
 def _quietly(work: Callable[..., dict[str, Any]], *job: Any) -> dict[str, Any]:
-    with warnings.catch_warnings(action="ignore"):  # about simulated studies, which nobody will look at
+    with warnings.catch_warnings(action="ignore"):  # nobody reads the warnings of thousands of fits
         return work(*job)
 
 
