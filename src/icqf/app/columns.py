@@ -113,16 +113,13 @@ def _items(
     """Return the options that make these columns the items."""
     if not names:
         raise InputError("No item is left.", remedy="Tick the columns that hold answers.")
-    reverse = tuple(name for name in options.reverse if name in names or not _is_column(name, study))
+    known = {column.name for column in study.columns}
+    reverse = tuple(name for name in options.reverse if name in names or name not in known)
     changes = {"items": tuple(names), "subscales": (), "reverse": reverse}
     if options.codebook is None or set(names) <= {item.name for item in study.items}:
         return changes
     run = request.run_or_404  # items that the codebook lacks, or that were selected by it
     return changes | {"codebook": write_codebook(run, study, names), "items": ()}
-
-
-def _is_column(name: str, study: StudyInspection) -> bool:
-    return any(column.name == name for column in study.columns)
 
 
 def _visit_key(pairs: Any) -> str:

@@ -354,7 +354,7 @@ def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
             items[j].wording,
             *_interval(answers, j, against),
             tuple(items[i].name for i in _most_opposed(answers, j, against)),
-            scale=items[j].subscale if sets[_set_of(sets, j)][1] else "",
+            scale=items[j].subscale if next(scaled for members, scaled in sets if j in members) else "",
             reversed=items[j].reverse,
             found_again=float(again[j]),
         )
@@ -403,10 +403,6 @@ def _sets(items: Sequence[Item]) -> list[tuple[Indices, bool]]:
     # A single subscale for all items is the questionnaire itself.
     named = [(np.array(members, dtype=np.intp), len(scales) > 1) for members in scales.values()]
     return [*named, (np.array(sorted(rest), dtype=np.intp), False)]
-
-
-def _set_of(sets: list[tuple[Indices, bool]], j: int) -> int:
-    return next(index for index, (members, _) in enumerate(sets) if j in members)
 
 
 def _decide(

@@ -333,7 +333,8 @@ def _top_items(report: Report, width: float, *, items: int, factor: str | None) 
     figure = Figure(figsize=(width, height))
     for at, one in enumerate(shown):
         low, high = (
-            np.array([_or_nan(getattr(loading, end)) for loading in one.loadings]) for end in ("low", "high")
+            np.array([getattr(loading, end) for loading in one.loadings], dtype=float)
+            for end in ("low", "high")
         )
         row, column = divmod(at, side)
         ax = figure.add_axes(
@@ -379,10 +380,6 @@ def _diagram(report: Report, width: float) -> Figure:
         0.5, 0.08 / height, note if width == WIDTHS[2] else note.split(";")[0], ha="center", fontsize=6.5
     )
     return figure
-
-
-def _or_nan(value: float | None) -> float:
-    return float("nan") if value is None else value
 
 
 def _plain(draw: Callable[[Report, Any], Any], height: float) -> Callable[..., Figure]:
