@@ -38,7 +38,7 @@ def write_inputs(folder: Path) -> None:
         instrument.answers.to_csv(folder / "battery" / f"{name}.csv", index_label="id")
 
 
-def commands(folder: Path) -> dict[str, list[str]]:
+def commands() -> dict[str, list[str]]:
     """What is run, in this order, by the name of the folder that it writes."""
     answers, codebook = (path.name for path in _demo())
     model = str(Path("demo") / "model.icqf")
@@ -48,7 +48,7 @@ def commands(folder: Path) -> dict[str, list[str]]:
         "meta": ["meta", "battery", "--n-components", "2", "--n-meta", "1-3"],
         "visits": [
             *("longitudinal", "visits.csv", "--n-components", "2", "--smoothness", "1", "10"),
-            *("--bootstrap", "10", "--permutations", "19"),
+            *("--bootstrap", "10", "--permutations", "99"),
         ],
         "groups": [
             *("invariance", model, answers, "--codebook", codebook, "--by", "sex"),
@@ -69,7 +69,7 @@ def run(source: Path, inputs: Path, place: Path, cases: list[str]) -> None:
     subprocess.run(["cp", "-r", f"{inputs}/.", str(place)], check=True)
     environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(source)}
     program = [sys.executable, "-m", "icqf"]
-    for name, words in commands(place).items():
+    for name, words in commands().items():
         if name in cases or (name == "demo" and "groups" in cases):
             command = [*program, *words, "--out", name, "--quiet"]
             done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True)
