@@ -99,7 +99,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("old", help="a folder or a git revision")
     parser.add_argument("new", nargs="?", default=str(ROOT), help="the same (default: this checkout)")
-    parser.add_argument("--cases", nargs="+", choices=list(commands(Path())), default=list(commands(Path())))
+    parser.add_argument("--cases", nargs="+", choices=list(commands()), default=list(commands()))
     given = parser.parse_args()
     faults = tables = 0
     with tempfile.TemporaryDirectory() as scratch:
