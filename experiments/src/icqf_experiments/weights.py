@@ -29,6 +29,7 @@ from icqf.resampling.hidden import predict_hidden
 from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design, linked, prose, results_page
 from icqf_experiments.fit_parts import found_again
+from icqf_experiments.split_studies import SplitStudy
 
 Array = NDArray[Any]
 FACTORS = (2, 3, 4, 5, 6, 8)
@@ -187,10 +188,8 @@ EQUAL: Mapping[str, Load] = {
 
 def parts_of(study: Questionnaire) -> list[Questionnaire]:
     """Independent parts: participants in random order, cut."""
-    n = study.n_participants
-    size = min(SIZE, n // 2)
-    order = np.random.default_rng(0).permutation(n)
-    return [study.take(np.sort(order[at * size : (at + 1) * size])) for at in range(min(PARTS, n // size))]
+    size = min(SIZE, study.n_participants // 2)
+    return SplitStudy("", lambda: study, size, min(PARTS, study.n_participants // size)).parts()
 
 
 # --- fits -------------------------------------------------------------------------------------------------

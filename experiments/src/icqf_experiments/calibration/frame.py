@@ -58,6 +58,13 @@ def run_cases(
     return pd.DataFrame([row for result in done.values() for row in result["rows"]])
 
 
+def from_jobs(
+    name: str, jobs_of: Callable[..., Mapping[str, tuple[Any, ...]]], work: Callable[..., dict[str, Any]]
+) -> Callable[[Design], pd.DataFrame]:
+    """The cases of a statement that adds nothing to what its jobs return."""
+    return lambda design: run_cases(design, name, jobs_of(quick=design.quick), work)
+
+
 def _quietly(work: Callable[..., dict[str, Any]], *job: Any) -> dict[str, Any]:
     with warnings.catch_warnings(action="ignore"):  # nobody reads the warnings of thousands of fits
         return work(*job)

@@ -21,8 +21,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import make_cohort
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
-from icqf.workflow.evaluation import Design
-from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.frame import SIMULATED, Statement, from_jobs
 from icqf_experiments.calibration.populations import FORMS, public_study, questionnaire_of
 
 Array = NDArray[Any]
@@ -201,11 +200,6 @@ def _cohorts(seed: int) -> tuple[Questionnaire, Array]:
     return questionnaire_of(table, 0, 2, "simulated"), np.repeat([0, 1], 150)
 
 
-def cases(design: Design) -> pd.DataFrame:
-    """One row for every study."""
-    return run_cases(design, "groups", jobs_of(quick=design.quick), compared)
-
-
 def _more(table: pd.DataFrame) -> Sequence[Block]:
     """False alarms and power of every kind of study, with binomial standard errors."""
     same = table["said"].notna()
@@ -253,6 +247,6 @@ GROUPS = Statement(
     odds that rise by a factor of 4.5 with each standard deviation of the total. It happened where any factor
     was called different, with {N_PERMUTATIONS} permutations.
     Studies with other loadings are in the second table below, and not in the reliability table.""",
-    cases,
+    from_jobs("groups", jobs_of, compared),
     _more,
 )

@@ -21,8 +21,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
 from icqf.resampling.folds import units_of
-from icqf.workflow.evaluation import Design
-from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.frame import SIMULATED, Statement, from_jobs
 from icqf_experiments.calibration.populations import Population, public_study
 
 Array = NDArray[Any]
@@ -202,11 +201,6 @@ def _spearman(share: Array, scores: Array) -> float:
     return 1.0 if np.isnan(p) else p
 
 
-def cases(design: Design) -> pd.DataFrame:
-    """One row for every study."""
-    return run_cases(design, "missing", jobs_of(quick=design.quick), tested)
-
-
 def _more(table: pd.DataFrame) -> Sequence[Block]:
     """False alarms and power of every kind of study, with binomial standard errors."""
     head = ["studies", "n", "by score", "± SE", "by age or sex", "by age", "naive, by score", "pairs"]
@@ -242,6 +236,6 @@ MISSING = Statement(
     Where leaving out depends on the first true factor (log-odds of 0.5 or 1 per standard deviation), the
     second table below shows the power; those studies are not in the reliability table. Age and sex are drawn
     at random.""",
-    cases,
+    from_jobs("missing", jobs_of, tested),
     _more,
 )

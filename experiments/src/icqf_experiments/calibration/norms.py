@@ -21,8 +21,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import load_bfi, load_phq9
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
-from icqf.workflow.evaluation import Design
-from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.frame import SIMULATED, Statement, from_jobs
 from icqf_experiments.calibration.populations import Array
 
 TRENDS, ZEROS, ERRORS, SIZES = (
@@ -249,11 +248,6 @@ def _covariates(study: Questionnaire) -> pd.DataFrame:
     return pd.DataFrame(study.confounds).reset_index(drop=True)
 
 
-def cases(design: Design) -> pd.DataFrame:
-    """One row for every case, and one without a probability for every candidate in a sample."""
-    return run_cases(design, "norms", norms_jobs(quick=design.quick), compared)
-
-
 def _more(table: pd.DataFrame) -> Sequence[Block]:
     """Errors of all candidates against the truth, by law and size."""
     known = table[table["said"].isna()]
@@ -314,6 +308,6 @@ NORMS = Statement(
     four age bands of each sex, one norm for everybody, and quantile regression on splines. The mean error is
     wanted to be {LIMIT:g} points or less at 1000 participants. Weighted samples have three times as many
     high scores as the population.""",
-    cases,
+    from_jobs("norms", norms_jobs, compared),
     _more,
 )

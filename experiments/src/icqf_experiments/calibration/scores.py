@@ -7,7 +7,7 @@ and on the public studies aggression, msq, epi, ability and abortion, which are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from itertools import product
 from typing import Any
@@ -23,8 +23,7 @@ from icqf.models.icqf import ICQF
 from icqf.models.score_intervals import RELIABLE, ScoreIntervals, reliable_change
 from icqf.models.score_table import N_CELLS, quantiles_of, score_table, usual
 from icqf.report.blocks import Block, Grid
-from icqf.workflow.evaluation import Design
-from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.frame import SIMULATED, Statement, from_jobs
 from icqf_experiments.calibration.populations import FORMS, Array, Population, public_study
 
 SAID = 0.9
@@ -251,10 +250,6 @@ def changed(form: str, which: str, n: int) -> dict[str, Any]:
     return {"rows": rows}
 
 
-def _cases(name: str, jobs: Callable[..., dict[str, Any]], work: Any) -> Callable[[Design], pd.DataFrame]:
-    return lambda design: run_cases(design, name, jobs(quick=design.quick), work)
-
-
 def _coverage(table: pd.DataFrame) -> Sequence[Block]:
     """Coverage over all and for true scores above 0.1, of both candidates; widths."""
     told = table[table["said"].notna()]
@@ -341,7 +336,7 @@ SCORES = Statement(
     where it is unknown, a model of half of the participants scores the others by half of the items, and it
     happened where the score of the other items is inside the 90 % prediction, whose probability is said.
     {POPULATIONS} populations each have {", ".join(map(str, LENGTHS))} items.""",
-    _cases("scores", scores_jobs, covered),
+    from_jobs("scores", scores_jobs, covered),
     _coverage,
 )
 
@@ -350,6 +345,6 @@ CHANGE = Statement(
     "Change between two visits",
     """New participants answer twice; at the second visit, every second one is another person. Said is the
     probability of a change. In public studies, two halves of the items stand for two visits.""",
-    _cases("change", change_jobs, changed),
+    from_jobs("change", change_jobs, changed),
     _alarms,
 )

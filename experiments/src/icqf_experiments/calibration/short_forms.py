@@ -14,8 +14,7 @@ from icqf.analyses.short_forms import COVERED, ShortForm, correlation_by_row, sh
 from icqf.data.questionnaire import Questionnaire
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
-from icqf.workflow.evaluation import Design
-from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
+from icqf_experiments.calibration.frame import SIMULATED, Statement, from_jobs
 from icqf_experiments.calibration.populations import FORMS, PUBLIC, Population, public_study
 
 Array = NDArray[Any]
@@ -111,11 +110,6 @@ def _true_of(
     }
 
 
-def cases(design: Design) -> pd.DataFrame:
-    """All cases."""
-    return run_cases(design, "short-forms", jobs_of(quick=design.quick), judged)
-
-
 def more(table: pd.DataFrame) -> Iterator[Block]:
     """Coverage by size and by score, and stated against found correlations."""
     kinds = table["answers"] + np.where(table["source"] == SIMULATED, ", simulated", ", public")
@@ -165,6 +159,6 @@ SHORT_FORMS = Statement(
     new participants are asked twice, which shows the reliability and the correlation without shared errors.
     The minor factors are the same both times, so that the reliability found includes them. Where fewer than
     {SHOWN} new participants answered the whole short form (a split ballot), there are no cases.""",
-    cases,
+    from_jobs("short-forms", jobs_of, judged),
     lambda table: list(more(table)),
 )

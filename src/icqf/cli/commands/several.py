@@ -81,7 +81,7 @@ NOT_FOR_VISITS = ("groups", "weights", "visit", "penalty", "thorough", "with_par
 def longitudinal(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool, **_: Any) -> None:
     """Factorize the visits in ANSWERS, one row per visit, and score every visit.
 
-    First it is asked whether the factors are the same at every visit. The loadings are constant unless
+    The first question is whether the factors are the same at every visit. Loadings are constant unless
     cross-validation and a test both say that they differ. With one --smoothness (inf: constant loadings), the
     fit uses it, and only the test is run. The number of factors and the penalty are chosen by
     cross-validation unless set.
