@@ -18,6 +18,19 @@ from icqf.models import search as running
 SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4", "--n-repeats", "1")
 
 
+@pytest.fixture(autouse=True)
+def signals_as_in_a_terminal():
+    """Programs inherit ignored signals, as from nohup or from a shell that runs the tests in the background."""
+    names = [name for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
+    before = {each: signal.getsignal(each) for each in (getattr(signal, name) for name in names)}
+    for each, handler in before.items():
+        if handler is signal.SIG_IGN:
+            signal.signal(each, signal.SIG_DFL)
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
+
+
 @pytest.fixture
 def study(files):
     return (files / "answers.csv", "--codebook", files / "items.csv", "--confounds", "age", "sex")
