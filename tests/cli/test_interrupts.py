@@ -20,7 +20,7 @@ SEARCH = ("--n-components", "1-3", "--beta", "0.1", "0.5", "--n-splits", "4", "-
 
 @pytest.fixture(autouse=True)
 def signals_as_in_a_terminal():
-    """Programs inherit ignored signals, as from nohup or from a shell that runs the tests in the background."""
+    """Programs inherit ignored signals, as from nohup or a shell that runs tests in the background."""
     names = [name for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
     before = {each: signal.getsignal(each) for each in (getattr(signal, name) for name in names)}
     for each, handler in before.items():

@@ -232,7 +232,7 @@ def test_an_iteration_copies_from_the_device_once(single, monkeypatch):
     _, _, problem = fits(lambda: NamedStart("nndsvd", 3, np.random.default_rng(0)))
     copies, copied = [], torch.Tensor.cpu
     with engine_of("torch").participants(problem) as rows:
-        iteration = FastIteration(problem, begin(problem, rows, "nndsvd", 3), rows, looks=True)
+        iteration = FastIteration(problem, begin(problem, rows, "nndsvd", 3), rows, bounds_checked=True)
         monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: copies.append(1) or copied(tensor))
         for _ in range(7):
             iteration.advance()

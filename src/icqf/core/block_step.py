@@ -2,7 +2,7 @@
 
 Where most answers are given, a missing one is filled with what the model says, and all participants share one
 Gram matrix, as do all items. Where most are missing that would crawl, so each participant and each item has
-the Gram matrix of the answers that are there, as long as the bound below is not looked at.
+the Gram matrix of the answers that are there, as long as the bound below is not checked.
 
 The bound on a reconstructed answer is handled where it is reached. A participant whose reconstruction
 reaches above the range carries a multiplier Λ ≥ 0 for each item, and is solved with the augmented
@@ -27,11 +27,11 @@ LARGEST: dict[str, Any] = {_HOW: np.maximum}  # metadata of a field whose larger
 SMALLEST: dict[str, Any] = {_HOW: np.minimum}
 _NONE = np.zeros(0, dtype=np.intp)
 SCORE_SWEEPS = 1
-PRESSING_ROUNDS = 2
-PRESSING_SWEEPS = 1
+ROUNDS_AT_BOUND = 2
+SWEEPS_AT_BOUND = 1
 
 
-class Adding:
+class Additive:
     """A dataclass whose instances add with ``+``, field by field; a field that is None adds nothing."""
 
     def __add__(self, other: Self) -> Self:
@@ -147,7 +147,7 @@ class Loadings:
 
 
 @dataclass(frozen=True)
-class Sums(Adding):
+class Sums(Additive):
     """Sums over participants that the loadings' step needs; blocks add with ``+``.
 
     With a_i = [w_i, c_i] after the step, y_i = [w_i, c_i] before it, and v_i what the step aimed at:
@@ -201,14 +201,14 @@ def block_step(
     before = np.concatenate([y, block.C])
     after = before.copy()
     R = before.T @ Q
-    held, excess = None, 0.0
+    updated, excess = None, 0.0
     if multipliers is not None:
         at_bound, excess = rows_above(R, _bound(terms), known=multipliers.rows)
-        held = multipliers.of(at_bound)
+        updated = multipliers.of(at_bound)
     D = block.masked(np.subtract(block.X, R, out=R))
     misfit, penalty = half_square(D, block.weights), terms.penalty.value(y, block.weights)
     measured: dict[str, Any] = {"misfit": misfit, "penalty": penalty, "excess": excess, "terms": terms}
-    if block.sparse and held is None:
+    if block.sparse and updated is None:
         gram = unpack((block.observed() @ loadings.products).T, k)
         gradient = -(D @ loadings.columns).T
         terms.penalty.sweep_each(
@@ -219,14 +219,14 @@ def block_step(
     target += (D @ loadings.columns).T
     _sweep(after[:k], target, loadings, terms)
     active = None
-    if held is not None and len(held.rows):
-        active = _step_at_bound(block, before, after, D, held, loadings, terms)
+    if updated is not None and len(updated.rows):
+        active = _step_at_bound(block, before, after, D, updated, loadings, terms)
     weighted = _weighted(after, block.weights)
     sums = _sums(
         after[:k], y, weighted,
         S=weighted @ after.T, P=weighted @ D, cross=weighted @ before.T, active=active, **measured,
     )  # fmt: skip
-    return after[:k], held, sums
+    return after[:k], updated, sums
 
 
 def _complete_step(block: Block, y: Array, loadings: Loadings, terms: Terms) -> tuple[Array, None, Sums]:
@@ -259,7 +259,7 @@ def _step_at_bound(
     before: Array,
     after: Array,
     D: Array,
-    held: Multipliers,
+    at_bound: Multipliers,
     loadings: Loadings,
     terms: Terms,
 ) -> Array:
@@ -268,18 +268,18 @@ def _step_at_bound(
     Puts their [W, C] (K, s) in `after`, and in D what they aim at minus the model at `before`; returns the
     curvature of the active bounds.
     """
-    k, rows, multipliers = loadings.k, held.rows, held.values
+    k, rows, multipliers = loadings.k, at_bound.rows, at_bound.values
     X, O = block.X[rows], block.observed()[rows]
     A = before[:, rows]
     model = A.T @ loadings.Q
     bound, sigma = _bound(terms).astype(A.dtype), np.asarray(terms.sigma, dtype=A.dtype)
     R = model
-    for _ in range(PRESSING_ROUNDS):
+    for _ in range(ROUNDS_AT_BOUND):
         errors, pull, active = _at_bound(X, O, R, multipliers, bound, sigma)
         gram = unpack(((O + sigma * active) @ loadings.products).T, k)
         gradient = ((pull - errors) @ loadings.columns).T
         terms.penalty.sweep_each(
-            A[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=PRESSING_SWEEPS, xp=np
+            A[:k], gradient, gram, terms.bounds.score, scale=1.0, sweeps=SWEEPS_AT_BOUND, xp=np
         )
         R = A.T @ loadings.Q
     errors, pull, active = _at_bound(X, O, R, multipliers, bound, sigma)

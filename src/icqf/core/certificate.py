@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from icqf.core.acceleration import share_with_intercept
-from icqf.core.block_step import LARGEST, SMALLEST, Adding
+from icqf.core.block_step import LARGEST, SMALLEST, Additive
 from icqf.core.observations import Block, half_square, weighted_squares
 from icqf.core.penalties import Penalty
 from icqf.core.problem import Array, Problem, Terms
@@ -60,7 +60,7 @@ def examine(problem: Problem, rows: Rows, Q: Array, peaks: Array) -> tuple[Certi
 
 
 @dataclass(frozen=True)
-class Examined(Adding):
+class Examined(Additive):
     """What the certificate needs to know about the participants."""
 
     misfit: float
@@ -87,10 +87,10 @@ class Examine:
     span: Array
     score_unit: Array
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Examined]:
-        if held.exact is None:
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Examined]:
+        if state.exact is None:
             raise ValueError("These participants have no exact scores yet.")
-        w, bounds = held.exact, self.terms.bounds
+        w, bounds = state.exact, self.terms.bounds
         k, Q = len(w), self.Q
         A = np.concatenate([w, block.design])
         R = A.T @ Q
@@ -106,7 +106,7 @@ class Examine:
         line = _Line(self.terms.penalty, 1.0, w, own, pull, top, weights, self.score_unit[:, None])
         limit = partial(_score_limit, bounds.reconstruction, R, Q[:k], w)
         total, total_square, count = block.moments
-        return held, Examined(
+        return state, Examined(
             misfit=half_square(D, block.exact_weights),
             penalty=self.terms.penalty.value(w, block.exact_weights),
             pull=weighted @ D,
@@ -140,7 +140,7 @@ def _over_answers(block: Block, weighted: Array, A: Array, squares: Array) -> tu
 
 
 @dataclass(frozen=True)
-class Room(Adding):
+class Room(Additive):
     """How much higher some loadings can go before a reconstructed answer leaves its range."""
 
     room: Array = field(metadata=SMALLEST)
@@ -155,15 +155,15 @@ class LoadingRoom:
     factors: Array
     items: Array
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Room]:
-        if held.exact is None:
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Room]:
+        if state.exact is None:
             raise ValueError("These participants have no exact scores yet.")
-        A = np.concatenate([held.exact, block.design])
+        A = np.concatenate([state.exact, block.design])
         items, place = np.unique(self.items, return_inverse=True)
         slack = self.bound[items, None] - self.Q[:, items].T @ A
         np.maximum(slack, 1e-300, out=slack)
         with np.errstate(divide="ignore", over="ignore"):
-            return held, Room(1 / (A[self.factors] / slack[place]).max(axis=1))
+            return state, Room(1 / (A[self.factors] / slack[place]).max(axis=1))
 
 
 class _Line:
@@ -291,7 +291,7 @@ def solve_scores_inside(problem: Problem, Q: Array, *, tol: float) -> Array:
 
 
 @dataclass(frozen=True)
-class Peaks(Adding):
+class Peaks(Additive):
     """The highest of something."""
 
     peaks: Array = field(metadata=LARGEST)
@@ -305,7 +305,7 @@ class SolveScores:
     terms: Terms
     tol: float
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Peaks]:
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Peaks]:
         Q, bound = self.Q, self.terms.bounds.reconstruction
         W, at_bound = scores_of_block(block, Q, self.terms, tol=self.tol)
         rows = at_bound.rows
@@ -313,7 +313,7 @@ class SolveScores:
             base, own = block.design[:, rows].T @ Q[len(W) :], W[:, rows].T @ Q[: len(W)]
             room = np.maximum(bound * (1 - _margin(len(Q))) - base, 0)
             W[:, rows] *= np.where(own > room, room / np.maximum(own, 1e-300), 1.0).min(axis=1)
-        return replace(held, exact=W), Peaks(W.max(axis=1))
+        return replace(state, exact=W), Peaks(W.max(axis=1))
 
 
 @dataclass(frozen=True)
@@ -324,9 +324,9 @@ class PlaceSolved:
     terms: Terms
     tol: float
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, None]:
         scores, at_bound = scores_of_block(block, self.Q, self.terms, tol=self.tol)
-        return replace(held, scores=scores.astype(block.X.dtype), previous=None, multipliers=at_bound), None
+        return replace(state, scores=scores.astype(block.X.dtype), previous=None, multipliers=at_bound), None
 
 
 @dataclass(frozen=True)
@@ -335,8 +335,8 @@ class HighestConfoundPart:
 
     Q: Array
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Peaks]:
-        return held, Peaks((block.design.T @ self.Q).max(axis=0))
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Peaks]:
+        return state, Peaks((block.design.T @ self.Q).max(axis=0))
 
 
 def _margin(K: int) -> float:

@@ -35,7 +35,7 @@ from icqf.core.rows import BlockState, InTurn, Pass, Rescale, Rows
 
 _next_momentum = of_numbers(next_momentum)
 ROUNDING = 1e-6  # of F: where iterations are steady, a rise by less does not end their momentum
-PRESS_BELOW = 0.05  # the bounds on reconstructed answers wait until the loadings move less than this
+CHECK_BOUNDS_BELOW = 0.05  # the bounds on reconstructed answers wait until the loadings move less than this
 
 
 def momentum_at_bound(n: int) -> float:
@@ -45,25 +45,25 @@ def momentum_at_bound(n: int) -> float:
 
 @dataclass(frozen=True)
 class Step:
-    """Extrapolate and move the scores; `look` at the bound on reconstructed answers or not."""
+    """Extrapolate and move the scores; `bounded` minds the bound on reconstructed answers."""
 
     loadings: Loadings
     terms: Terms
     momentum: float
-    look: bool
+    bounded: bool
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Sums]:
-        W, known = held.current, held.multipliers
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Sums]:
+        W, known = state.current, state.multipliers
         if known is None:
             known = Multipliers.none(block.X.shape[1], W.dtype)
-        previous = W if held.previous is None else held.previous
+        previous = W if state.previous is None else state.previous
         y = extrapolated(W, previous, self.momentum, self.terms.bounds.score, still=known.rows)
         moved, multipliers, sums = block_step(
-            block, y, known if self.look else None, self.loadings, self.terms
+            block, y, known if self.bounded else None, self.loadings, self.terms
         )
         if multipliers is None:
             multipliers = known
-        return replace(held, scores=moved, previous=W, multipliers=multipliers, exact=None), sums
+        return replace(state, scores=moved, previous=W, multipliers=multipliers, exact=None), sums
 
 
 @dataclass(frozen=True)
@@ -74,13 +74,13 @@ class MoveMultipliers:
     terms: Terms
     momentum: float
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
-        if held.multipliers is None or len(held.multipliers.rows) == 0:
-            return held, None
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, None]:
+        if state.multipliers is None or len(state.multipliers.rows) == 0:
+            return state, None
         multipliers = updated_multipliers(
-            block, held.current, held.multipliers, self.Q, self.terms, self.momentum
+            block, state.current, state.multipliers, self.Q, self.terms, self.momentum
         )
-        return replace(held, multipliers=multipliers), None
+        return replace(state, multipliers=multipliers), None
 
 
 class FastIteration:
@@ -94,7 +94,13 @@ class FastIteration:
     """
 
     def __init__(
-        self, problem: Problem, loadings: Array, rows: Rows, *, looks: bool = False, steady: bool = False
+        self,
+        problem: Problem,
+        loadings: Array,
+        rows: Rows,
+        *,
+        bounds_checked: bool = False,
+        steady: bool = False,
     ) -> None:
         self.problem = problem
         self.rows = rows
@@ -104,8 +110,8 @@ class FastIteration:
         self.trace = Trace()
         self._terms = problem.terms
         self._waiting: tuple[Pass, ...] = ()  # what blocks do before their next step
-        self._looks = looks  # at the bounds on reconstructed answers: from when first on, to the end
-        self._looked = 0  # iterations that did
+        self._bounds_checked = bounds_checked  # on reconstructed answers; once begun, to the end
+        self._n_checked = 0  # iterations that checked the bounds
         self._t = 1.0
         self._momentum = 0.0
         self._moved = math.inf
@@ -125,8 +131,8 @@ class FastIteration:
         problem = self.problem
         y = ahead(self.Q, self.Q_previous, self._momentum, problem.bounds.loading)
         bounded = problem.bounds.reconstruction is not None
-        self._looks = bounded and (self._looks or self._moved < PRESS_BELOW)
-        step_of_scores = Step(Loadings(y, self.k), self._terms, self._momentum, self._looks)
+        self._bounds_checked = bounded and (self._bounds_checked or self._moved < CHECK_BOUNDS_BELOW)
+        step_of_scores = Step(Loadings(y, self.k), self._terms, self._momentum, self._bounds_checked)
         sums = self.rows.apply(InTurn((*self._waiting, step_of_scores)))
         self._waiting = ()
         objective = problem.total(sums.misfit, sums.penalty, y)
@@ -140,9 +146,9 @@ class FastIteration:
         exact_moves = len(self.trace.step) % EXACT_MOVES_EVERY == 0
         if exact_moves:
             share_with_intercept(problem, self.Q, self.k)
-        if self._looks:
-            self._waiting = (MoveMultipliers(self.Q.copy(), self._terms, momentum_at_bound(self._looked)),)
-            self._looked += 1
+        if self._bounds_checked:
+            self._waiting = (MoveMultipliers(self.Q.copy(), self._terms, momentum_at_bound(self._n_checked)),)
+            self._n_checked += 1
         if problem.bounds.score is None or exact_moves:
             self._balance(sums)
         self.trace.add(objective=objective, excess=sums.excess, step=step)

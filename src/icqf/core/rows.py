@@ -44,7 +44,7 @@ class BlockState:
 class Pass(Protocol):
     """A function of each block."""
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Any]:
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Any]:
         """The new state of the block, and a result that adds over blocks, or None."""
 
 
@@ -73,11 +73,11 @@ class InTurn:
 
     steps: tuple[Pass, ...]
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Any]:
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Any]:
         found = None
         for step in self.steps:
-            held, found = step(block, held)
-        return held, found
+            state, found = step(block, state)
+        return state, found
 
 
 @dataclass(frozen=True)
@@ -87,39 +87,39 @@ class Rescale:
     s: Array
     top: float | None
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
-        scores = np.maximum(held.current * self.s[:, None], 0)
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, None]:
+        scores = np.maximum(state.current * self.s[:, None], 0)
         if self.top is not None:
             np.minimum(scores, self.top, out=scores, casting="same_kind")
-        previous = None if held.previous is None else held.previous * self.s[:, None]
-        return replace(held, scores=scores, previous=previous), None
+        previous = None if state.previous is None else state.previous * self.s[:, None]
+        return replace(state, scores=scores, previous=previous), None
 
 
 class RowsHere:
     """All participants in this process, block after block."""
 
     def __init__(
-        self, observations: Observations, *, first: int = 0, held: Sequence[BlockState] | None = None
+        self, observations: Observations, *, first: int = 0, states: Sequence[BlockState] | None = None
     ) -> None:
         self.observations = observations
-        if held is None:
-            held = [BlockState(first + block.start) for block in observations.spans]
-        self._held = list(held)
+        if states is None:
+            states = [BlockState(first + block.start) for block in observations.spans]
+        self._states = list(states)
 
     @property
-    def held(self) -> tuple[BlockState, ...]:
+    def states(self) -> tuple[BlockState, ...]:
         """The state of each block."""
-        return tuple(self._held)
+        return tuple(self._states)
 
     def start_at(self, start: Factors) -> None:
         """Begin at these scores and multipliers."""
         scores = start.scores.astype(self.observations.dtype)
         known = start.multipliers or Multipliers.none(self.observations.m, self.observations.dtype)
-        self._held = [
+        self._states = [
             BlockState(
-                held.first, scores=scores[:, rows], previous=scores[:, rows], multipliers=known.within(rows)
+                state.first, scores=scores[:, rows], previous=scores[:, rows], multipliers=known.within(rows)
             )
-            for held, rows in zip(self._held, self.observations.spans, strict=True)
+            for state, rows in zip(self._states, self.observations.spans, strict=True)
         ]
 
     def apply(self, step: Pass) -> Any:
@@ -137,28 +137,28 @@ class RowsHere:
     def _together(self, step: Pass, blocks: range) -> Any:
         found = []
         for at in blocks:
-            self._held[at], each = step(self.observations.block(at), self._held[at])
+            self._states[at], each = step(self.observations.block(at), self._states[at])
             found.append(each)
         return total(found)
 
     def scores(self) -> Array:
         """All scores (k, n)."""
-        return _joined([held.current for held in self._held])
+        return _joined([state.current for state in self._states])
 
     def factors(self, loadings: Array) -> Factors:
         if not self.observations.here:
             return Factors(np.empty((len(loadings) - self.observations.c, 0)), loadings)
         parts = [
-            (rows.start, held.multipliers)
-            for rows, held in zip(self.observations.spans, self._held, strict=True)
-            if held.multipliers is not None
+            (rows.start, state.multipliers)
+            for rows, state in zip(self.observations.spans, self._states, strict=True)
+            if state.multipliers is not None
         ]
         return Factors(self.scores(), loadings, Multipliers.joined(parts) if parts else None)
 
     def exact_scores(self) -> Array:
         if not self.observations.here:
-            return np.empty((len(self._held[0].current), 0))
-        return _joined([held.exact for held in self._held if held.exact is not None])
+            return np.empty((len(self._states[0].current), 0))
+        return _joined([state.exact for state in self._states if state.exact is not None])
 
 
 def total(found: Sequence[Any]) -> Any:

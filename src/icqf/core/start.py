@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from icqf.core.block_step import Adding
+from icqf.core.block_step import Additive
 from icqf.core.observations import Block
 from icqf.core.problem import Array, Problem
 from icqf.core.result import Factors
@@ -26,7 +26,7 @@ def item_means(problem: Problem, rows: Rows | None = None) -> Array:
 
 
 @dataclass(frozen=True)
-class Totals(Adding):
+class Totals(Additive):
     """Sum of the observed answers of each item, and their number, weighted (m,)."""
 
     answers: Array
@@ -37,10 +37,10 @@ class Totals(Adding):
 class Answered:
     """Add up the observed answers."""
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Totals]:
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Totals]:
         weights = np.ones(block.n, block.X.dtype) if block.weights is None else block.weights
         count = np.full(block.X.shape[1], weights.sum()) if block.O is None else weights @ block.O
-        return held, Totals((weights @ block.X).astype(np.float64), count.astype(np.float64))
+        return state, Totals((weights @ block.X).astype(np.float64), count.astype(np.float64))
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class Products:
 
     filling: Filling
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Array]:
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Array]:
         V = self.filling.of(block)
-        return held, (V.T @ (V if block.weights is None else V * block.weights[:, None])).astype(np.float64)
+        return state, (V.T @ (V if block.weights is None else V * block.weights[:, None])).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,16 @@ class KeepLeft:
     filling: Filling
     right: Array
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
-        return replace(held, left=(*held.left, self.filling.of(block) @ self.right)), None
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, None]:
+        return replace(state, left=(*state.left, self.filling.of(block) @ self.right)), None
 
 
 @dataclass(frozen=True)
 class ForgetLeft:
     """Drop the singular vectors."""
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, None]:
-        return replace(held, left=()), None
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, None]:
+        return replace(state, left=()), None
 
 
 class Spectrum:
@@ -133,7 +133,7 @@ class Spectrum:
 class RawScores(Protocol):
     """Where the raw scores of a start come from."""
 
-    def of(self, block: Block, held: BlockState) -> Array:
+    def of(self, block: Block, state: BlockState) -> Array:
         """Those of a block (k, B), in double precision; only their positive part counts."""
 
 
@@ -143,8 +143,8 @@ class Projected:
 
     mixing: Array
 
-    def of(self, block: Block, held: BlockState) -> Array:
-        left = held.left[0] if len(held.left) == 1 else np.concatenate(held.left, axis=1)
+    def of(self, block: Block, state: BlockState) -> Array:
+        left = state.left[0] if len(state.left) == 1 else np.concatenate(state.left, axis=1)
         return (left[:, : len(self.mixing)].astype(np.float64) @ self.mixing).T
 
 
@@ -156,12 +156,12 @@ class Drawn:
     n: int
     k: int
 
-    def of(self, block: Block, held: BlockState) -> Array:
+    def of(self, block: Block, state: BlockState) -> Array:
         drawn = np.empty((self.k, block.n))
         for r in range(self.k):
             generator = np.random.PCG64()
             generator.state = self.state
-            generator.advance(r * self.n + held.first)
+            generator.advance(r * self.n + state.first)
             drawn[r] = np.random.Generator(generator).random(block.n)
         return drawn
 
@@ -170,12 +170,12 @@ class Drawn:
 class Given:
     """The scores that blocks hold already."""
 
-    def of(self, block: Block, held: BlockState) -> Array:
-        return held.current.astype(np.float64)
+    def of(self, block: Block, state: BlockState) -> Array:
+        return state.current.astype(np.float64)
 
 
 @dataclass(frozen=True)
-class Sizes(Adding):
+class Sizes(Additive):
     """Of the positive and of the negative part of each factor's raw scores: Σ ω w² and Σ ω w, (2, k)."""
 
     squares: Array
@@ -188,17 +188,17 @@ class Measure:
 
     source: RawScores
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, Sizes]:
-        raw = self.source.of(block, held)
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, Sizes]:
+        raw = self.source.of(block, state)
         weights = np.ones(block.n) if block.exact_weights is None else block.exact_weights
         halves = [np.maximum(raw, 0), np.maximum(-raw, 0)]
-        return held, Sizes(
+        return state, Sizes(
             np.stack([half**2 @ weights for half in halves]), np.stack([half @ weights for half in halves])
         )
 
 
 @dataclass(frozen=True)
-class GramSums(Adding):
+class GramSums(Additive):
     """Σ ω a aᵀ (K, K) and Σ ω a xᵀ (K, m), with a = [w, c] and missing answers at their item's mean."""
 
     S: Array
@@ -214,13 +214,13 @@ class Place:
     top: float | None
     filling: Filling
 
-    def __call__(self, block: Block, held: BlockState) -> tuple[BlockState, GramSums]:
-        W = np.maximum(self.source.of(block, held), 0) * self.scale[:, None]
+    def __call__(self, block: Block, state: BlockState) -> tuple[BlockState, GramSums]:
+        W = np.maximum(self.source.of(block, state), 0) * self.scale[:, None]
         W = (W if self.top is None else np.minimum(W, self.top)).astype(block.X.dtype)
         A = np.concatenate([W, block.C])
         weighted = A if block.weights is None else A * block.weights
         S, P = weighted @ A.T, weighted @ self.filling.of(block)
-        placed = replace(held, scores=W, previous=None, multipliers=None)
+        placed = replace(state, scores=W, previous=None, multipliers=None)
         return placed, GramSums(S.astype(np.float64), P.astype(np.float64))
 
 

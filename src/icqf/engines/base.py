@@ -275,7 +275,7 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
         )
     if isinstance(start, WarmStart):
         rows.apply(PlaceSolved(start.loadings, problem.terms, _SCORES))
-        return FastIteration(problem, start.loadings, rows, looks=True, steady=solver.steady)
+        return FastIteration(problem, start.loadings, rows, bounds_checked=True, steady=solver.steady)
     if isinstance(start, NamedStart):
         if solver.name == "fast" and problem.observations.repeats == 1:
             return FastIteration(problem, begin(problem, rows, start.name, start.k, start.rng), rows)
@@ -289,7 +289,7 @@ def _iteration(problem: Problem, start: Start, solver: Solver, rows: Rows) -> AD
         return ADMMIteration(problem, start, rho=solver.rho, inner=solver.inner)
     rows.start_at(start)
     at_bound = start.multipliers is not None and len(start.multipliers.rows) > 0
-    return FastIteration(problem, start.loadings, rows, looks=at_bound, steady=solver.steady)
+    return FastIteration(problem, start.loadings, rows, bounds_checked=at_bound, steady=solver.steady)
 
 
 def _objective_settled(iteration: ADMMIteration | FastIteration, tol: float) -> bool:

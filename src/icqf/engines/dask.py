@@ -47,16 +47,16 @@ class Chunk:
     observations: Observations
     first: int
 
-    def rows(self, held: Sequence[BlockState] | None = None) -> RowsHere:
+    def rows(self, states: Sequence[BlockState] | None = None) -> RowsHere:
         """Its participants, with their states."""
-        return RowsHere(self.observations, first=self.first, held=held)
+        return RowsHere(self.observations, first=self.first, states=states)
 
 
 @dataclass(frozen=True)
 class ChunkState:
     """The state of a chunk after a pass over it, and the result of that pass."""
 
-    held: tuple[BlockState, ...]
+    blocks: tuple[BlockState, ...]
     result: Any = None
 
 
@@ -143,16 +143,16 @@ def start_chunk(chunk: Chunk, start: Factors) -> ChunkState:
     """The state of a chunk at the start."""
     rows = chunk.rows()
     rows.start_at(start)
-    return ChunkState(rows.held)
+    return ChunkState(rows.states)
 
 
 def run_pass(chunk: Chunk, before: ChunkState | None, step: Pass) -> ChunkState:
     """A pass over a chunk; the arguments do not change."""
     keep_memory()
-    rows = chunk.rows(None if before is None else before.held)
+    rows = chunk.rows(None if before is None else before.blocks)
     with one_blas_thread():
         result = rows.apply(step)
-    return ChunkState(rows.held, result)
+    return ChunkState(rows.states, result)
 
 
 def result_of(state: ChunkState) -> Any:
@@ -162,17 +162,17 @@ def result_of(state: ChunkState) -> Any:
 
 def factors_of(chunk: Chunk, state: ChunkState, loadings: Array) -> Factors:
     """These loadings with the scores and multipliers of a chunk, numbered from its first participant."""
-    return chunk.rows(state.held).factors(loadings)
+    return chunk.rows(state.blocks).factors(loadings)
 
 
 def n_factors_of(state: ChunkState) -> int:
     """The number of factors of the scores."""
-    return len(state.held[0].current)
+    return len(state.blocks[0].current)
 
 
 def exact_scores_of(chunk: Chunk, state: ChunkState) -> Array:
     """The scores at the end of a fit."""
-    return chunk.rows(state.held).exact_scores()
+    return chunk.rows(state.blocks).exact_scores()
 
 
 def add_results(results: Sequence[Any]) -> Any:

@@ -22,9 +22,9 @@ from array_api_compat import torch as xp
 
 from icqf.core.acceleration import LOADING_SWEEPS
 from icqf.core.block_step import (
-    PRESSING_ROUNDS,
-    PRESSING_SWEEPS,
+    ROUNDS_AT_BOUND,
     SCORE_SWEEPS,
+    SWEEPS_AT_BOUND,
     Multipliers,
     Sums,
 )
@@ -109,8 +109,8 @@ class DeviceRows:
         # What iterations read and change stays where it is: they are recorded.
         self.W, self.previous, self.exact = (torch.empty(0, device=device) for _ in range(3))
         self.at_bound = torch.zeros(problem.n, dtype=torch.bool, device=device)
-        held = 0 if bound is None else problem.m
-        self.values = self.X.new_zeros((problem.n, held))  # multipliers, and those without extrapolation
+        columns = 0 if bound is None else problem.m
+        self.values = self.X.new_zeros((problem.n, columns))  # multipliers, and those without extrapolation
         self.plain = self.values.clone()
         self._recorded: dict[str, Recorded] = {}
 
@@ -151,8 +151,8 @@ class DeviceRows:
         self.previous.mul_(s)
 
     def _step(self, step: Step) -> Sums:
-        work = self._moved_at_bound if step.look else self._moved
-        found = self._repeat("look" if step.look else "step", work, step.momentum, step.loadings.Q)
+        work = self._moved_at_bound if step.bounded else self._moved
+        found = self._repeat("bounded" if step.bounded else "step", work, step.momentum, step.loadings.Q)
         return Sums(**found)
 
     def _repeat(
@@ -171,7 +171,7 @@ class DeviceRows:
 
         return recorded(own, np.append(momentum, Q))
 
-    def _moved(self, momentum: Tensor, Q: Tensor, *, look: bool = False) -> dict[str, Tensor | None]:
+    def _moved(self, momentum: Tensor, Q: Tensor, *, bounded: bool = False) -> dict[str, Tensor | None]:
         """Move the scores; what the loadings need."""
         k, terms = len(self.W), self._terms
         own = Q[:k]
@@ -185,7 +185,7 @@ class DeviceRows:
         moved_scores = self._swept(y.clone(), -own @ D.mT, own @ own.mT, sweeps=SCORE_SWEEPS, top=top)
         after = torch.cat([moved_scores, self.C])
         excess, active = torch.zeros((), device=self._device), None
-        if look and self._bound is not None:
+        if bounded and self._bound is not None:
             above = self._bound < R
             excess = ((R - self._bound) / self._bound).amax().clamp(min=0)
             self.at_bound.logical_or_(above.any(dim=1))
@@ -224,8 +224,8 @@ class DeviceRows:
         }
 
     def _moved_at_bound(self, momentum: Tensor, Q: Tensor) -> dict[str, Tensor | None]:
-        """The same, looking at the bound on reconstructed answers."""
-        return self._moved(momentum, Q, look=True)
+        """The same, with the bound on reconstructed answers."""
+        return self._moved(momentum, Q, bounded=True)
 
     def _at_bound(
         self,
@@ -246,11 +246,11 @@ class DeviceRows:
             return self._masked(self.X - R), pull, (pull > 0).to(R.dtype) * self.at_bound[:, None]
 
         observed = torch.ones_like(self.X) if self.O is None else self.O
-        for _ in range(PRESSING_ROUNDS):
+        for _ in range(ROUNDS_AT_BOUND):
             errors, pull, active = aims(R)
             gram = (products @ (observed + sigma * active).mT)[where]
             gradient = Q[:k] @ (pull - errors).mT
-            x = self._swept(A[:k].clone(), gradient, gram, sweeps=PRESSING_SWEEPS, top=terms.bounds.score)
+            x = self._swept(A[:k].clone(), gradient, gram, sweeps=SWEEPS_AT_BOUND, top=terms.bounds.score)
             A = torch.cat([x, self.C])
             R = A.mT @ Q
         errors, pull, active = aims(R)

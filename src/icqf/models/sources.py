@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from icqf.core.block_step import Adding
+from icqf.core.block_step import Additive
 from icqf.core.observations import Observations, is_small
 from icqf.core.rows import total
 from icqf.data.disclosure import in_few_cells
@@ -394,7 +394,7 @@ class PartSummary:
 
 
 @dataclass(frozen=True)
-class PartTotals(Adding):
+class PartTotals(Additive):
     """Sums over the participants of a part."""
 
     answered: Array  # (m,), how many answered each item

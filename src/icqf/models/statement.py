@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icqf.core.block_step import Adding
+from icqf.core.block_step import Additive
 from icqf.core.observations import Observations
 from icqf.core.problem import Bounds, Problem, weighed
 from icqf.data.confounds import ConfoundEncoder
@@ -78,7 +78,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class CellCounts(Adding):
+class CellCounts(Additive):
     """Numbers of answers, in total and by category."""
 
     by_category: Array  # (2, categories, m), see `icqf.data.disclosure.answer_counts`
