@@ -97,6 +97,27 @@ def test_factors_of_a_model_are_predicted_as_well(run, place, tmp_path):
     assert scores["sleep_factor1"].between(0, 1).all()
 
 
+def test_a_model_of_another_questionnaire_is_refused(run, place, tmp_path):
+    words = ("--codebook", place / "mood.csv", "--n-components", "1", "--beta", "0.1", "--no-report")
+    assert run("fit", place / "answers.csv", *words, "--out", tmp_path / "mood").exit_code == 0
+    words = ("--from", place / "mood.csv", "--to", place / "sleep.csv", "--model", tmp_path / "mood")
+    done = run("crosswalk", place / "answers.csv", *words, "--out", tmp_path / "cw")
+    assert done.exit_code == 2 and not (tmp_path / "cw").exists()
+    assert "this is a model of 'm1', 'm2', 'm3' and 3 more, but the items of 'sleep' are" in done.stderr
+
+
+def test_items_that_are_not_reversed_are_suspected(run, place, tmp_path):
+    told = {}
+    for name, wrong in (("right", []), ("wrong", ["m2", "m4", "m6"])):
+        frame = answers()
+        frame[wrong] = 3 - frame[wrong]
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        words = ("--from", place / "mood.csv", "--to", place / "sleep.csv", "--out", tmp_path / name)
+        told[name] = run("crosswalk", tmp_path / f"{name}.csv", *words).stdout
+    assert "Check the directions in the codebook" in told["wrong"]
+    assert "directions" not in told["right"]
+
+
 def test_the_page_says_what_the_table_is_for_and_names_nobody(place):
     page = (place / "cw" / "crosswalk.md").read_text(encoding="utf-8")
     assert "reverse the 1 reverse-keyed item of mood" in page and "between 0 and 18" in page

@@ -8,7 +8,8 @@ import pytest
 
 from hostile import norms_files
 from icqf import InputError
-from icqf.analyses import Norms, learn_norms, norms
+from icqf.analyses import Norms, learn_norms
+from icqf.resampling import folds
 
 
 def test_two_files_hardly_tell_the_score_of_one_who_is_in_one_of_them():
@@ -18,7 +19,7 @@ def test_two_files_hardly_tell_the_score_of_one_who_is_in_one_of_them():
 
 @pytest.mark.long
 def test_the_attack_works_where_everybody_is_used(monkeypatch):
-    monkeypatch.setattr(norms, "_LEFT_OUT", 0.0)
+    monkeypatch.setattr(folds, "LEFT_OUT", 0.0)
     found = norms_files.told(norms_files.alone, 300, practice=60, tries=80)
     assert found.right > 0.75 and found.error < 0.5 * found.chance, found
 

@@ -3,8 +3,8 @@
 For participants who answered both, a score of the target is regressed on the answers to the source: on their
 sum, and on single items as far as these add to it (ridge regression towards equal weights, whose strength is
 chosen by generalized cross-validation). Missing answers are replaced by their expectation given the others,
-and widen the interval. What predictions of held-out participants missed, at about the same predicted score,
-corrects the prediction and makes its interval.
+and widen the interval. What predictions of held-out participants missed, at about the same predicted score
+and relative to the usual error there, makes the interval.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from scipy.special import ndtr
 from scipy.stats import f as f_distribution
 
 from icqf.data.confounds import ConfoundEncoder, category_key
-from icqf.data.disclosure import SMALLEST_CATEGORY
+from icqf.data.disclosure import SMALLEST_CATEGORY, tens
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.engines.threads import one_blas_thread
 from icqf.errors import Advice, InputError, counted, listed
 from icqf.io.model_file import damage_refused, read_crosswalk, write_crosswalk
+from icqf.resampling.folds import nine_tenths
 
 Array = NDArray[Any]
 Ends = tuple[float, float, bool]  # lowest and highest score, and whether it is a whole number
@@ -36,7 +37,7 @@ DIFFERENT = (
     0.08  # root mean squared difference between groups, in standard deviations (Dorans and Holland 2000)
 )
 FEWEST = 60  # participants who answered both questionnaires
-WINDOW = 100  # fewest participants whose errors make an interval
+WINDOW = 50  # fewest participants whose errors make an interval
 PROBABILITIES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)  # of the errors that are kept
 FOLDS = 10
 _ENOUGH = 0.8  # share of the target's items that make a sum
@@ -138,28 +139,32 @@ def ridge(X: Array, y: Array, total: Array, *, items: bool = True) -> tuple[floa
 class Errors:
     """What predictions of held-out participants missed, at several predicted scores."""
 
+    size: Array  # (3,) of errors: intercept and slope on the predicted score, and the smallest
     at: Array  # (g,)
     mean: Array  # (g,)
     spread: Array  # (g,) standard deviation
-    quantiles: Array  # (g, p) at `PROBABILITIES`
+    quantiles: Array  # (g, p) at `PROBABILITIES`, of errors divided by their size
 
     @classmethod
     def of(cls, predicted: Array, y: Array) -> Errors:
-        """From predictions of held-out participants: overlapping windows of 100 or more, in their order."""
+        """From predictions of held-out participants: overlapping windows of 50 or more, in their order."""
         n = len(y)
-        order = np.lexsort((y, predicted))
+        order = np.lexsort((y, predicted.round(_DIGITS)))
         size = min(n, max(WINDOW, -(-n // 8)))
         count = max(1 + (n > size), 2 * (n // size) - 1)  # the last one ends with the highest prediction
         starts = np.linspace(0, n - size, count).round().astype(int)
-        rows = []
+        error, rows = y - predicted, []
+        usual = np.abs(error)
+        line = np.linalg.lstsq(np.column_stack([np.ones(n), predicted]), usual, rcond=None)[0]
+        sizes = np.append(line, max(usual.mean() / 4, 1e-6)).round(_DIGITS)
         for start in starts:
             mine = order[start : start + size]
-            error = np.sort(y[mine] - predicted[mine])
+            unit = np.sort(error[mine] / _size(sizes, predicted[mine]))
             places = np.clip(np.array(PROBABILITIES) * (size + 1) - 1, 0, size - 1)
-            quantiles = np.interp(places, np.arange(size), error)
-            rows.append([predicted[mine].mean(), error.mean(), error.std(), *quantiles])
+            quantiles = np.interp(places, np.arange(size), unit)
+            rows.append([predicted[mine].mean(), error[mine].mean(), error[mine].std(), *quantiles])
         table = np.array(rows).round(_ERROR_DIGITS)
-        return cls(table[:, 0], table[:, 1], table[:, 2], table[:, 3:])
+        return cls(sizes, table[:, 0], table[:, 1], table[:, 2], table[:, 3:])
 
     def expected(self, predicted: Array) -> Array:
         """The mean error at predictions (n,)."""
@@ -168,7 +173,12 @@ class Errors:
     def quantile(self, predicted: Array, probability: float) -> Array:
         """The error that a share of the participants have at most, at predictions (n,)."""
         across = [np.interp(probability, PROBABILITIES, row) for row in self.quantiles]
-        return np.interp(predicted, self.at, across)
+        return np.interp(predicted, self.at, across) * _size(self.size, predicted)
+
+
+def _size(size: Array, predicted: Array) -> Array:
+    """How large errors are on average, at predictions (n,)."""
+    return np.maximum(size[0] + size[1] * predicted, size[2])
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +326,8 @@ def learn_crosswalk(
     Notes
     -----
     A participant's sum of the target counts if at least 80 % of its items were answered; missing answers
-    are taken to be as high in their ranges as the others. Groups of `source` are held out together.
+    are taken to be as high in their ranges as the others. Groups of `source` are held out together. A random
+    tenth of the participants is left out, so that two crosswalks do not reveal who is in only one of them.
 
     Examples
     --------
@@ -334,7 +345,7 @@ def learn_crosswalk(
     if scores is not None:
         known = known.intersection(scores.dropna().index, sort=False)
     known = known[np.flatnonzero(~np.isnan(X[source.answers.index.get_indexer(known)]).all(axis=1))]
-    _require_enough(source, target, names, len(known))
+    _require_enough(source, target, names, n_known := len(known))
     X = X[source.answers.index.get_indexer(known)]
     answered = (~np.isnan(X)).sum(axis=0)
     if answered.min() < SMALLEST_CATEGORY:
@@ -358,6 +369,8 @@ def learn_crosswalk(
                 code="constant",
                 remedy="Check that the right columns and missing codes were read.",
             )
+    drawn = nine_tenths(np.column_stack([np.nan_to_num(X, nan=-1), Y]).round(6))
+    X, Y, known = X[drawn], Y[drawn], known[drawn]
     groups = None if source.groups is None else source.groups.loc[known].to_numpy()
     if groups is not None and len({*groups}) < FOLDS:
         raise InputError(
@@ -381,9 +394,9 @@ def learn_crosswalk(
         link=Link.of(at, Y[:, 0], np.linspace(*span, 101), ends) if r >= LINKABLE else None,
         shown=(float(np.ceil(ordered[few - 1])), float(np.floor(ordered[-few]))),
         correlation=round(r, 3),
-        evidence=tuple(evidence(held, Y, columns)),
+        evidence=tuple(evidence(held, Y, columns, folds_of(X, Y, groups))),
         groups=() if by is None else tuple(differences(held["answers"][0], Y[:, 0], by.reindex(known))),
-        n_participants=int(10 * np.rint(len(known) / 10)),
+        n_participants=tens(n_known),
     )
 
 
@@ -426,15 +439,19 @@ def held_out(
 
 @one_blas_thread()
 def evidence(
-    held: Mapping[str, Sequence[Predicted]], Y: Array, columns: Sequence[str]
+    held: Mapping[str, Sequence[Predicted]], Y: Array, columns: Sequence[str], fold: Array
 ) -> list[dict[str, Any]]:
-    """How near held-out predictions came: one row for each score and method."""
-    rows = []
+    """How near held-out predictions came: one row for each score and method.
+
+    Correlations are within folds: across folds, the mean of the others is low where a fold is high.
+    """
+    rows, among = [], np.bincount(fold)[fold]
     for method, found in held.items():
         for name, y, (value, low, high) in zip(columns, Y.T, found, strict=False):
             inside = np.where(np.isnan(low), np.nan, (low <= y) & (y <= high))
             thirds = np.array_split(inside[np.argsort(value, kind="stable")], 3)
-            r = np.corrcoef(value, y)[0, 1] if np.ptp(value) > 0 else 0.0
+            a, b = (each - np.bincount(fold, each)[fold] / among for each in (value, y))
+            r = np.corrcoef(a, b)[0, 1] if min(np.ptp(a), np.ptp(b)) > 1e-9 else 0.0
             numbers = {
                 "correlation": r,
                 "error": np.abs(value - y).mean(),
@@ -723,6 +740,7 @@ def _rules_in(stored: Mapping[str, Any], m: int) -> Rules:
         errors, ends = Errors(**_arrays(each["errors"])), tuple(each["range"])
         rules.append(Rule(each["intercept"], np.array(each["weights"], dtype=float), errors, ends))
         g = (len(errors.at),)
+        sound &= errors.size.shape == (3,) and errors.size[2] > 0
         sound &= rules[-1].weights.shape == (m,) and g == errors.mean.shape == errors.spread.shape != (0,)
         sound &= errors.quantiles.shape == (*g, len(PROBABILITIES)) and bool((np.diff(errors.at) >= 0).all())
         sound &= len(ends) == 3 and ends[0] < ends[1] and type(ends[2]) is bool

@@ -25,18 +25,18 @@ from scipy.linalg import block_diag
 from scipy.special import expit, logit, ndtri
 
 from icqf.data.confounds import ConfoundEncoder, category_key, table_of_confounds
-from icqf.data.disclosure import SMALLEST_CATEGORY, effective_numbers
+from icqf.data.disclosure import SMALLEST_CATEGORY, effective_numbers, tens
 from icqf.data.frames import as_pandas, refuse_other_rows
 from icqf.engines.journal import fingerprint
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.model_file import damage_refused, read_norms, write_norms
+from icqf.resampling.folds import nine_tenths
 
 Array = NDArray[Any]
 FEWEST = 60  # participants for norms
 LOWEST, HIGHEST = 0.1, 99.9  # percentiles are reported between these
 _THRESHOLDS = 25
 _FOLDS = 10
-_LEFT_OUT = 0.1  # of the participants, so that two files do not tell who is in one of them only
 _BIAS = 1.15  # root mean squared errors over jackknife standard errors, in laws other than the reported ones
 OTHER = "other"  # categories with fewer than 20 participants
 _ROUGHNESS = (10.0, 1.0, 0.1, 0.01, 0.001)  # candidate penalties on roughness, the smoothest first
@@ -134,7 +134,7 @@ def learn_norms(
         tuple(curves.values()),
         tuple(None if np.isnan(error) else round(error, 1) for error in errors.values()),
         _reference(sample, known, frame[used], weights=sample_weight is not None),
-        _tens(int(used.sum())),
+        tens(int(used.sum())),
         "" if model is None else model_fingerprint(model),
     )
 
@@ -368,7 +368,7 @@ def _reference(sample: str, known: Sequence[_Covariate], frame: pd.DataFrame, *,
     about = f" ({'; '.join(parts)})" if parts else ""
     who = f"{sample.strip().rstrip('.')}, " if sample.strip() else ""
     weighted = ", weighted by their survey weights" if weights else ""
-    return f"Reference sample: {who}about {_tens(len(frame))} participants{about}{weighted}."
+    return f"Reference sample: {who}about {tens(len(frame))} participants{about}{weighted}."
 
 
 @dataclass(frozen=True)
@@ -461,7 +461,7 @@ class _Covariate:
             return f"{self.name} {self.low:g} to {self.high:g}"
         counts = values.map(category_key).value_counts()
         coded = "coded " if self.coded else ""
-        return f"{self.name}: {', '.join(f'{_tens(counts[each])} {coded}{each}' for each in self.categories)}"
+        return f"{self.name}: {', '.join(f'{tens(counts[each])} {coded}{each}' for each in self.categories)}"
 
     def to_dict(self) -> dict[str, Any]:
         if self.categories is None:
@@ -487,23 +487,15 @@ def _drawn(table: pd.DataFrame, numbers: Array, indicators: Array, weights: Arra
 
     The draw depends on all participants, but neither on their order nor on how far out the extremes are.
     """
-    n, columns = int(used.sum()), [numbers[used], indicators[used], weights[used, None]]
+    columns = [numbers[used], indicators[used], weights[used, None]]
     for scores in table.to_numpy()[used].T:
         known = np.sort(scores[np.isfinite(scores)])
         few = min(_few(len(known)), len(known))
         ends = known[[few - 1, -few]] if few else (0.0, 0.0)
         columns.append(np.nan_to_num(np.clip(scores, *ends), nan=-1.0).round(6)[:, None])
-    rows = np.hstack(columns)
-    order = np.lexsort(rows.T)
-    rng = np.random.default_rng(int(fingerprint(rows[order]), 16))
     drawn = used.copy()
-    drawn[np.flatnonzero(used)[order[rng.permutation(n)[: round(_LEFT_OUT * n)]]]] = False
+    drawn[used] = nine_tenths(np.hstack(columns))
     return drawn
-
-
-def _tens(n: int) -> int:
-    """A count, rounded so that one participant more is not seen."""
-    return int(10 * np.rint(n / 10))
 
 
 def _few(n: int) -> int:

@@ -56,6 +56,11 @@ def refuse_small_categories(
     )
 
 
+def tens(n: int) -> int:
+    """A count, rounded so that one participant more is not seen."""
+    return int(10 * np.rint(n / 10))
+
+
 def effective_numbers(codes: Array, weights: Array) -> Array:
     """Effective number of members of each category, (Σω)²/Σω²."""
     sums, squares = np.bincount(codes, weights), np.bincount(codes, weights**2)

@@ -28,7 +28,7 @@ from icqf.io.formats import READERS
 FORMAT, VERSION = "icqf-model", 6
 BATTERY_FORMAT, BATTERY_VERSION = "icqf-battery", 3
 NORMS_FORMAT, NORMS_VERSION = "icqf-norms", 1
-CROSSWALK_FORMAT, CROSSWALK_VERSION = "icqf-crosswalk", 1
+CROSSWALK_FORMAT, CROSSWALK_VERSION = "icqf-crosswalk", 2
 HEADER, CODEBOOK, BATTERY, NORMS = "model.json", "codebook.json", "battery.json", "norms.json"
 CROSSWALK = "crosswalk.json"
 META = "meta"  # the folder of the second stage; instruments are numbered

@@ -17,15 +17,29 @@ from icqf.data.answers import copied_sheets, together
 from icqf.data.frames import as_pandas
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import parameter_error
+from icqf.engines.journal import fingerprint
 from icqf.errors import InputError, counted
 
 Array = NDArray[Any]
 BANDS = 4  # of a continuous confound
 HELD_OUT = 0.2
 VALIDATION = 0.2
+LEFT_OUT = 0.1  # of the participants, so that two files do not tell who is in one of them only
 FULL = 1.0
 FEWEST = 5  # participants in a training set
 ROW_BLOCKS = 100  # blocks of participants that folds are made of
+
+
+def nine_tenths(rows: Array) -> Array:
+    """Which rows (n, c) are among a random nine tenths: others as soon as one participant more is there.
+
+    The draw depends on all rows, but not on their order.
+    """
+    order = np.lexsort(rows.T)
+    rng = np.random.default_rng(int(fingerprint(rows[order] + 0.0), 16))  # 0.0 and -0.0 are the same
+    drawn = np.ones(len(rows), dtype=bool)
+    drawn[order[rng.permutation(len(rows))[: round(LEFT_OUT * len(rows))]]] = False
+    return drawn
 
 
 def bands(values: Array) -> Array:

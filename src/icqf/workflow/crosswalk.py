@@ -27,6 +27,7 @@ from icqf.workflow.read import InstrumentFile, find_instruments
 from icqf.workflow.results_folder import write_tool_folder
 
 FILE = "crosswalk.icqf"
+KEYED = 0.25  # by which single answers correlate more than their sum, if directions are wrong
 _SIDE_BY_SIDE = 3  # parts of the table on the page
 _METHODS = {
     "answers": "the crosswalk, from all answers",
@@ -60,8 +61,8 @@ def read_both(options: CrosswalkOptions) -> BothAnswered:
         )
     _, first = one.read()
     source, scores, files = first.questionnaire, None, [*first.files]
+    _, second = other.read()
     if options.model is None:
-        _, second = other.read()
         target, notes = second.questionnaire, second.questionnaire.notes
         files += second.files
     else:
@@ -69,6 +70,9 @@ def read_both(options: CrosswalkOptions) -> BothAnswered:
         of_model = StudyFiles(**{name: vars(own)[name] for name in options_in(StudyFiles)})
         read = read_for_model(options.model, of_model)
         target, notes = read.questionnaire, read.notes
+        _require_items_of(
+            options.model, [item.name for item in target.items], second.questionnaire, other.name
+        )
         scores = informed_scores(read.model, target)
         files += read.files
     both = [item.name for item in source.items if _same_column(item.name, source, target)]
@@ -77,6 +81,19 @@ def read_both(options: CrosswalkOptions) -> BothAnswered:
     said = [f"{name}: {note}" for name, own in told for note in own if not is_note(note, NOT_IN_CODEBOOK)]
     said += shared[: len(both)]
     return BothAnswered((one.name, other.name), source, target, scores, (*said,), (*dict.fromkeys(files),))
+
+
+def _require_items_of(model: Path, items: list[str], named: Questionnaire, name: str) -> None:
+    """Refuse a model of another questionnaire than the one that is named."""
+    known = {item.name for item in named.items}
+    others = [item for item in items if item not in known]
+    if 2 * len(others) > len(items):
+        raise InputError(
+            f"{model}: this is a model of {listed(items, most=3)}, but the items of {name!r} are "
+            f"{listed([item.name for item in named.items], most=3)}.",
+            code="other-model",
+            remedy=f"Give the results of icqf fit for {name!r}, or name the model's questionnaire.",
+        )
 
 
 def _same_column(name: str, source: Questionnaire, target: Questionnaire) -> bool:
@@ -151,27 +168,34 @@ def verdicts(made: Crosswalk) -> list[str]:
     rows = {each["method"]: each for each in made.evidence if each["score"] == made.scores[0]}
     own, plain = rows["answers"], rows["sum"]
     r, one, other = own["correlation"], made.source, made.target
-    gone = 1 - np.sqrt(1 - min(abs(made.correlation), 1) ** 2)
+    gone = int(100 - 100 * np.sqrt(1 - min(abs(made.correlation), 1) ** 2))
     said = [
-        f"Of participants who were held out, the sum of {other} was predicted from {one} with a correlation "
+        f"For held-out participants, the sum of {other} was predicted from {one} with a correlation "
         f"of {r:.2f} ({plain['correlation']:.2f} by regression on the sum) and a mean error of "
         f"{own['error']:.1f} points (without {one}: {own['usual_error']:.1f}). The {LEVEL:.0%} intervals, "
-        f"{own['width']:.1f} points wide on average, held {own['held']:.0%} of them."
+        f"{own['width']:.1f} points wide on average, contained {own['held']:.0%} of their sums."
     ]
     if made.link is not None:
         said.append(
-            f"The sums correlate {made.correlation:.2f}: enough to link them (from {LINKABLE:g}, half of the "
+            f"The sums correlate {made.correlation:.3f}: enough to link them (from {LINKABLE:g}, half of the "
             "uncertainty about a participant is gone)."
         )
     else:
         said.append(
-            f"The sums correlate {made.correlation:.2f}, which leaves {1 - gone:.0%} of the uncertainty "
-            f"about a participant. They do not measure the same: linking needs {LINKABLE:g}, which leaves "
-            "half. There are predictions with intervals, but no linked scores."
+            f"The sums correlate {made.correlation:.3f}, too little to link them: that removes {gone}% of "
+            f"the uncertainty about a participant, and linking needs {LINKABLE:g}, which removes half. There "
+            "are predictions with intervals, but no linked scores."
+        )
+    if r > plain["correlation"] + KEYED and r >= WEAK:
+        said.append(
+            f"Single answers predict {other} far better than their sum does, as they do if items of {one} "
+            "are worded in the opposite direction and not reversed. Check the directions in the codebook: "
+            "the table, which uses the sum, depends on them."
         )
     if r < WEAK:
         said.append(
-            f"{one} says little about {other}: predictions are hardly better than the mean of everyone."
+            f"{one} says little about {other}: predictions are hardly better than the mean of all "
+            "participants."
         )
     for each in made.groups:
         if each["rmsd"] >= DIFFERENT and each["p"] < 0.05:
@@ -232,13 +256,13 @@ def _counted_reversed(made: Crosswalk) -> str:
 
 def _legend(made: Crosswalk) -> Bullets:
     entries = [
-        "A predicted sum is the mean of participants with such answers, and is for one participant. It is "
+        "A predicted sum is the mean of participants with such answers. It is for single participants, and "
         "nearer to the middle than measured sums (regression to the mean): predicted sums vary less, and "
         "fewer of them are above a cut-off. Do not count cases with them.",
-        f"The interval holds the sum of {made.target} for {LEVEL:.0%} of participants with such answers.",
-        f"The table uses the sum of {made.source} alone. From all answers, icqf score predicts better, and "
-        "answers may be missing.",
-        "Everything holds for people like those who answered both. Other people may differ.",
+        f"The interval contains the sum of {made.target} for {LEVEL:.0%} of participants with such answers.",
+        f"The table uses the sum of {made.source} alone. icqf score uses all answers, and some may be "
+        "missing.",
+        "All of this holds for people like those who answered both. Others may differ.",
     ]
     if made.link is not None:
         entries.insert(
@@ -260,8 +284,20 @@ def _evidence(made: Crosswalk) -> list[Block]:
         ]
         for each in made.evidence
     ]
-    head = ["score", "method", "correlation", "mean error", "held", "low third", "middle", "high third"]
-    note = f"Held: the share of held-out participants inside the {LEVEL:.0%} interval, by predicted score."
+    head = [
+        "score",
+        "method",
+        "correlation",
+        "mean error",
+        "in the interval",
+        "low third",
+        "middle",
+        "high third",
+    ]
+    note = (
+        f"In the interval: the share of held-out participants whose score was in the {LEVEL:.0%} interval, "
+        "of all and by predicted score. Correlations are within folds."
+    )
     parts: list[Block] = [Grid("How near predictions came", head, rows, note=note)]
     if made.groups:
         groups = [
