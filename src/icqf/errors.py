@@ -110,7 +110,7 @@ def sentence(notice: Any, write: Callable[[Setting], str] = str, *, typed: bool 
         return readable(str(notice))
     message, remedy, fields = notice.message, notice.remedy, notice.fields
     name, complaint = fields.get("name", ""), fields.get("complaint", "")
-    if complaint and message == f"{name}{complaint}" and write is not str:
+    if complaint and message == readable(f"{name}{complaint}") and write is not str:
         message = f"{write(Setting(name))} {complaint.lstrip('= ')}"
     advice = remedy.written(write, typed=typed) if isinstance(remedy, Advice) else remedy
     return readable(f"{message} {advice}".rstrip())

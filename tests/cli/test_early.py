@@ -84,6 +84,10 @@ def test_input_errors_come_first(run, files, results, tmp_path, no_fit):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (
+            ("--seed", "9" * 400),
+            f"--seed must be a whole number of at most 4294967295, not {'9' * 47}…{'9' * 51}.",
+        ),
         (("--seed", "4294967296"), "--seed must be a whole number of at most 4294967295, not 4294967296."),
         (("--bootstrap", "1"), "--bootstrap must be at least 2 resamples, or 0 for none, not 1."),
         (

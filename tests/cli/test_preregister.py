@@ -178,6 +178,34 @@ def test_items_that_are_not_in_the_file_and_dropped_confounds(run, files, plan, 
     assert models[0] == models[1]
 
 
+def test_the_same_in_other_words_is_no_deviation(run, files, plan, tmp_path):
+    words = ("--confounds", "sex", "age", "--items", "q1*", "q0*", "--jobs", 2, "--format", "parquet")
+    result = run("fit", files / "answers.csv", "--plan", plan, *words, "--out", tmp_path, "--dry-run")
+    assert "So far there are no deviations" in result.stderr, result.stderr
+    some = run("fit", files / "answers.csv", "--plan", plan, "--items", "q0*", "--out", tmp_path, "--dry-run")
+    assert "Items: planned all; done q0*." in some.stderr
+
+
+def test_missing_codes_of_a_dictionary_are_a_deviation(run, files, plan, tmp_path):
+    (tmp_path / "items.json").write_text('{"q01": {"MissingValues": [8]}, "q02": {"MissingValues": ["x"]}}')
+    words = ("fit", files / "answers.csv", "--plan", plan, "--dictionary", tmp_path / "items.json")
+    reasons = ("--deviation", "q01: the export has them", "--out", tmp_path / "out", "--dry-run")
+    said = " ".join(run(*words, *reasons).stderr.split())
+    assert said.count("Deviation from the plan: Missing codes of item q0") == 2, said
+    assert "item q02 that the file or its dictionary declares: planned none; done x." in said
+    assert "Reason: the export has them." in said
+    assert "codes of item q01" not in run(*words, "--missing-codes", 8, *reasons).stderr
+
+
+def test_an_item_that_only_another_codebook_has(run, files, plan, tmp_path):
+    book = pd.read_csv(files / "items.csv", dtype=str)
+    book = pd.concat([book, pd.DataFrame([{"name": "age", "min": "0", "max": "99"}])])
+    book.to_csv(tmp_path / "more.csv", index=False)
+    words = ("--codebook", tmp_path / "more.csv", "--items", "q0*", "age", "--confounds", "sex")
+    result = run("fit", files / "answers.csv", "--plan", plan, *words, "--out", tmp_path, "--dry-run")
+    assert "Items: planned all; done q0*, age." in result.stderr, result.stderr
+
+
 def test_in_python(plan, files):
     fit = fit_study(files / "answers.csv", plan=plan, n_components=3)
     (deviation,) = fit.compared.deviations
@@ -306,6 +334,16 @@ def test_what_is_read_and_what_others_wrote_is_kept(run, files, results, tmp_pat
         assert before == (out.read_bytes() if out.is_file() else None)
     refused = run("preregister", "--template", results / "config.toml", "--force")
     assert refused.exit_code == 2 and "belongs to the results" in refused.stderr
+
+
+def test_a_plan_holds_no_names_of_participants(run, tmp_path):
+    """Answers given as the codebook, whose column of names would be the items."""
+    (tmp_path / "answers.csv").write_text("name,q1,q2\nAnna Smith,1,2\nBob Jones,0,1\n")
+    decisions = write_decisions(tmp_path / "decisions.toml")
+    words = ("--codebook", tmp_path / "answers.csv", "--decisions", decisions)
+    result = run("preregister", *words, "--out", tmp_path / "plan.toml")
+    assert result.exit_code == 2 and "answers.csv: nothing is said of the items" in result.stderr
+    assert not (tmp_path / "plan.toml").exists()
 
 
 def test_a_dictionary_is_made_a_codebook_first(run, tmp_path):

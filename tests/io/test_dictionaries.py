@@ -244,6 +244,21 @@ def test_an_export_of_labels_gives_the_same_study(tmp_path):
     )  # labels are not guessed
 
 
+def test_a_header_of_labels_is_named_as_such(tmp_path):
+    data, dictionary = redcap(tmp_path)
+    head, *lines = data.read_text().splitlines()
+    labels = [head.replace("mood_1", "Complete?").replace("mood_2", "Complete?"), *lines]
+    data.write_text("\n".join(labels))
+    with pytest.raises(InputError, match=r"'Complete\?' twice .*labels of REDCap.*: export the raw data\.$"):
+        read_questionnaire(data, codebook=dictionary)
+
+
+def test_a_project_of_too_many_columns_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("icqf.io.readers.redcap.MOST_CELLS", 1000)
+    with pytest.raises(InputError, match=r"project.xml: the project has 120 rows and \d+ columns, too many"):
+        read_table(redcap_xml(tmp_path))
+
+
 def test_answers_where_the_question_was_hidden_are_kept(tmp_path):
     data, dictionary = redcap(tmp_path)
     frame = pd.read_csv(data, dtype=str)
@@ -386,6 +401,8 @@ def test_xml_cut_anywhere_is_refused(tmp_path):
         ("-1=Not applicable", "-1;0::3", 0, 3, (-1,)),
         ("1=low; 4=high; 99=NK", "1::4; 99", 1, 4, (99,)),
         ("", "0::3; NaN", 0, 3, ()),
+        ("", f"0::{'9' * 400}", None, None, ()),
+        ("", f"0{' ' * 100_000}x", None, None, ()),
         ("0=No; 1=Yes; 555 = Not administered in the assessment", "", 0, 1, (555,)),
         ("0=No; 1=Yes; 888 = Question not asked due to primary question response", "", 0, 1, (888,)),
     ],
@@ -393,6 +410,16 @@ def test_xml_cut_anywhere_is_refused(tmp_path):
 def test_labels_and_ranges(notes, span, low, high, codes):
     item = described_item("q", "", notes, span)
     assert (item.min, item.max) == (low, high) and {*item.missing_codes} == {*codes}
+
+
+def test_a_total_with_only_a_missing_code_is_no_question(tmp_path):
+    data, definition = nda(tmp_path)
+    total = {"ElementName": "mood_total", "DataType": "Integer", "ValueRange": "0::9;999", "Notes": "999=NK"}
+    pd.concat([pd.read_csv(definition, dtype=str), pd.DataFrame([total])]).to_csv(definition, index=False)
+    frame = pd.read_csv(data, sep="\t", dtype=str)
+    frame["mood_total"] = [str(at % 10) for at in range(len(frame))]
+    frame.to_csv(data, sep="\t", index=False)
+    assert [item.name for item in read_questionnaire(data, codebook=definition).items] == ITEMS
 
 
 def test_reverse_scoring_that_a_definition_mentions(tmp_path):

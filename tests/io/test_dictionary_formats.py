@@ -20,7 +20,7 @@ from described_files import (
     reproschema,
 )
 from icqf import ICQF
-from icqf.errors import InputError
+from icqf.errors import InputError, short
 from icqf.io import StudyFiles, read_questionnaire
 from icqf.workflow import check_study
 
@@ -87,12 +87,13 @@ def test_no_file_is_read_outside_of_the_study(mood):
     (mood.parent / "secret").write_text(json.dumps(field("mood_2")))
     (mood / "activities/mood/items/mood_3").unlink()
     (mood / "activities/mood/items/mood_3").symlink_to(mood.parent / "secret")
-    outside = ["../../../secret", str(mood.parent / "secret"), "items/mood_3"]
+    outside = ["../../../secret", str(mood.parent / "secret"), "items/mood_3", "a" * 300, "items/\0"]
     activity["ui"] = {"order": ["items/mood_1", *outside, "items/mood_4"]}
     schema.write_text(json.dumps(activity))
     study = read_questionnaire(mood / "mood.csv", codebook=schema)
     assert [item.name for item in study.items] == ["mood_1", "mood_4"]
-    assert any(f"beside it: {', '.join(map(repr, outside))}." in note for note in study.notes)
+    names = ", ".join(map(repr, [*outside[:3], short("a" * 300), outside[4]]))
+    assert any(f"beside it: {names}." in note for note in study.notes)
 
 
 def test_damaged_schemas(mood):
@@ -184,6 +185,15 @@ def test_answers_in_later_sentences_and_in_lines(tmp_path):
     }
     assert dict(study.items[0].labels)[3] == "Very much, or most of the time"
     assert study.items[-1].labels[1:] == ((1, "I like being 3"), (2, "I do not"))
+
+
+@pytest.mark.parametrize(
+    "line", ["*" * 100_000, f"1=Never{' ,;(' * 20_000}, 2=x", "1" * 100_000, "1=" + "(" * 50_000]
+)
+def test_a_codebook_of_many_signs_is_read(personality, line):
+    (personality / "codebook.txt").write_text(f"{CODEBOOK}\n\n{line}\n\nlast\tA text.\n")
+    study = read_questionnaire(personality / "data.csv", codebook=personality / "codebook.txt")
+    assert [item.name for item in study.items] == SCALE
 
 
 def test_scales_of_neighbouring_questionnaires(tmp_path):

@@ -121,6 +121,7 @@ def test_a_plan_in_a_newer_format_names_its_version(place):
     [
         ("[decisions]", "[others]"),
         ("2026-11-02", "soon"),
+        ("2026-11-02T09:30:00+00:00", "0001-01-01"),
         ("[options]", "[options"),
         ("preregistration = 1", ""),
         ("[[item]]", "[[other]]"),

@@ -73,13 +73,13 @@ def test_what_people_state_is_shown(model):
 
 def test_front_matter_is_valid_for_any_licence(model):
     heads = {}
-    for licence in ("cc-by-4.0", "MIT OR Apache-2.0", "mine: 'no'\n---\n# x", ""):
+    for licence in ("cc-by-4.0", "MIT OR Apache-2.0", "mine: 'no'\n---\n# x", "LicenseRef-own", ""):
         card = model_card(model.set_about(licence=licence, language="no"))
         heads[licence] = front_matter(card)
         model.set_about(licence="", language="")
     assert heads["cc-by-4.0"].splitlines()[:3] == ["---", "license: cc-by-4.0", 'language: "no"']
     assert "license: other" in heads["MIT OR Apache-2.0"] and "license" not in heads[""]
-    assert heads["mine: 'no'\n---\n# x"] == heads["MIT OR Apache-2.0"]
+    assert heads["mine: 'no'\n---\n# x"] == heads["MIT OR Apache-2.0"] == heads["LicenseRef-own"]
 
 
 def test_shares_of_a_few_and_ranges_of_single_participants_are_not_shown():
@@ -105,7 +105,7 @@ def test_models_that_reveal_answers_are_cautioned_about(n, items, cautioned):
     assert any("Do not share it." in each for each in cautions) == cautioned
 
 
-EVIL = "a|b <script>alert(1)</script>\n# x \u202egnirts [y](javascript:z) `c`"
+EVIL = "a|b <script>alert(1)</script>\n# x \u202egnirts \x1b[31m [y](javascript:z) `c`"
 
 
 def test_names_and_texts_cannot_change_the_page():
@@ -115,9 +115,10 @@ def test_names_and_texts_cannot_change_the_page():
     card = model_card(fitted, file="my model`|<b>.icqf")
     text = card.as_markdown()
     plain, tables = re.sub(r"`[^`\n]*`", "", text), [row for row in text.splitlines() if row.startswith("|")]
-    assert "<script" not in text and "\u202e" not in text and not re.search(r"(?<!\\)\[y", plain)
+    assert not any(sign in text for sign in ("<script", "\u202e", "\x1b"))
+    assert not re.search(r"(?<!\\)\[y", plain)
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in tables} == {4}
     headings = [line for line in text.splitlines() if line.startswith("#")]
     assert len(headings) == 1 + 6 + 2  # title, sections, factors
-    assert json.loads(card.as_json())["about"]["sample"] == " ".join(EVIL.replace("\u202e", "").split())
+    assert json.loads(card.as_json())["about"]["sample"] == " ".join(re.sub("[\u202e\x1b]", "", EVIL).split())
     assert "<script>alert" not in card.as_html()

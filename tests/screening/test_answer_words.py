@@ -102,3 +102,10 @@ def test_no_answers():
 def test_plain():
     assert plain("Don’t   Know!") == plain("dont know") == "dont know"
     assert plain("Neither agree/nor disagree") == "neither agree nor disagree"
+
+
+@pytest.mark.parametrize("sign", [" ", "(", "[", "(1", " - "])
+def test_long_texts_are_read_in_time(sign):
+    text = sign * 20_000 + "x"
+    assert order_of([text, "never", "often"]) is None
+    assert not is_known(text) and not means_no_answer(f"x{text}")

@@ -78,7 +78,7 @@ class Number:
             right &= not right or (self.above is None or value > self.above)
         wanted = "a whole number" if self.whole else "a number"
         limit = f" above {self.above:g}" if self.least is None else f" of at least {self.least:g}"
-        if not right and isinstance(value, numbers.Real) and self.most < float(value) < math.inf:
+        if not right and isinstance(value, numbers.Real) and not value <= self.most and value < math.inf:
             limit = f" of at most {self.most if self.whole else format(self.most, 'g')}"
         return "" if right else f" must be {wanted}{limit}, not {value!r}."
 

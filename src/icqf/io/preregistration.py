@@ -203,6 +203,11 @@ class Preregistration:
         return f"{date.day} {date:%B %Y}"
 
     @property
+    def seconds(self) -> float:
+        """The date as seconds since 1970, to compare with those of files."""
+        return datetime.fromisoformat(self.made).timestamp()
+
+    @property
     def sha256(self) -> str:
         """The checksum of its text without the line that states it; ends of lines may have been changed."""
         return hashlib.sha256(_SUM.sub("", _plain(self.text)).encode()).hexdigest()
@@ -294,12 +299,12 @@ def read_preregistration(path: str | os.PathLike[str]) -> Preregistration:
             made=str(content["made"]),
             version=str(content["icqf"]),
         )
-        plan.day  # noqa: B018  fails where it is not a date
+        plan.seconds  # noqa: B018  fails where it is not a date
     except InputError:
         raise
     except KeyError as error:
         raise _not_a_plan(path, f"it has no {error.args[0]!r}") from None
-    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
         raise _not_a_plan(path, str(error)) from None
     return plan
 

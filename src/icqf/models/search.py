@@ -669,10 +669,11 @@ def suggested_count(problem: Problem, seed: int) -> FactorCount | None:
     """Parallel analysis as a starting point; None, with a warning, if it is not possible."""
     try:
         return parallel_count(problem, seed)
-    except InputError as error:
+    except InputError:
         warnings.warn(
-            f"Parallel analysis, which suggests where to begin, is not possible ({str(error).rstrip('.')}); "
-            f"up to {first_candidates(problem, None)[-1]} factors are tried.",
+            "Parallel analysis, which suggests where to begin, is not possible, because too few participants "
+            "answered some two items, or gave the same answer to one of them; up to "
+            f"{first_candidates(problem, None)[-1]} factors are tried.",
             stacklevel=2,
         )
     return None

@@ -94,8 +94,7 @@ def model_card(
 def front_matter(card: Document) -> str:
     """The YAML that model hubs read at the top of a card in Markdown."""
     about = (card.data or {})["about"]
-    known = spdx(about["licence"])
-    hub = known.lower() if _SIMPLE.fullmatch(known) else "other"
+    hub = _single(about["licence"]).lower() or "other"
     lines = [f"license: {hub}"] if about["licence"] else []
     lines += [f'language: "{about["language"].split("-")[0]}"'] if about["language"] else []
     return "\n".join(
@@ -470,10 +469,15 @@ def _rights(parts: Mapping[str, ICQF], about: About) -> list[Prose]:
 
 
 def _licence(label: str, text: str) -> Prose:
-    known = spdx(text)
-    single = known and _SIMPLE.fullmatch(known) and not known.startswith("LicenseRef")
-    name = Span(text, link=f"https://spdx.org/licenses/{known}.html") if single else text
+    known = _single(text)
+    name = Span(text, link=f"https://spdx.org/licenses/{known}.html") if known else text
     return Prose([Span(label, "strong"), ": ", name])
+
+
+def _single(licence: str) -> str:
+    """The identifier of a licence on the SPDX list; empty for others, and for several joined."""
+    known = spdx(licence)
+    return known if _SIMPLE.fullmatch(known) and not known.startswith("LicenseRef") else ""
 
 
 def _absent(about: About, *, battery: bool) -> tuple[str, ...]:

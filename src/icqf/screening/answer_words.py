@@ -213,6 +213,7 @@ _NUMBER = re.compile(
     r"|(?P<alone>[+-]?\d+(?:\.\d+)?)",
     re.DOTALL,
 )
+_LONGEST = 500  # characters of an answer; in a longer text, brackets take long to find
 _UNIT = re.compile(r"(day|time|hour|week|month|year|minute|point|or|to|and|per|in|out)s?\b", re.IGNORECASE)
 
 
@@ -227,7 +228,8 @@ SCALES = _scales(_TABLE)
 
 def means_no_answer(text: object) -> bool:
     """Return whether a whole text means that there is no answer."""
-    forms = plain(text), plain(_DETAIL.sub(" ", str(text)))
+    text = str(text)[:_LONGEST]
+    forms = plain(text), plain(_DETAIL.sub(" ", text))
     return any(_NO_ANSWER.fullmatch(form) is not None for form in forms)
 
 
@@ -290,7 +292,7 @@ def _numbered(answers: list[str]) -> tuple[tuple[float, str], ...] | None:
     """The answers by the numbers inside them, if each has its own number and some have words."""
     labels: dict[float, str] = {}
     for text in answers:
-        match = _NUMBER.fullmatch(text)
+        match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
         if match is None or (match["rest"] and _UNIT.match(match["rest"])):
             return None
         if match["after"] and _UNIT.match(match["after"]):
@@ -332,4 +334,5 @@ def _steps(scale: AnswerScale) -> dict[str, int]:
 
 def _forms(text: str) -> tuple[str, ...]:
     """A text with and without what is in brackets."""
+    text = text[:_LONGEST]
     return plain(text), plain(re.sub(r"\([^)]*\)|\[[^\]]*\]", " ", text))

@@ -17,6 +17,7 @@ from icqf.io.codebook import entry_of, read_codebook
 from icqf.io.preregistration import ANALYSED, CREATION, Preregistration, span
 from icqf.models.icqf import ICQF
 from icqf.report.words import spelled
+from icqf.screening.missing_codes import number
 from icqf.workflow.options import StudyOptions, planned_names
 from icqf.workflow.preregistration import expected_sentences, planned_items, planned_options, span_words
 
@@ -115,7 +116,7 @@ def compared(
     plan: Preregistration, options: StudyOptions, study: Study, model: ICQF | None = None
 ) -> Compared:
     """Compare a fit with its plan; without a model, before the fit."""
-    found = [*_settings(plan, options), *_codebook(plan, options), *_data(plan, options, study)]
+    found = [*_settings(plan, options), *_codebook(plan, options, study), *_data(plan, options, study)]
     if plan.version != __version__:
         found.insert(0, _deviation("Version of icqf", plan.version, __version__, "version"))
     people, checks = "", []
@@ -147,13 +148,21 @@ def _settings(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
     """The settings that are not those of the plan."""
     planned, declared, deviations = planned_options(plan), options_in(StudyOptions), []
     plain, used = planned.to_dict(), options.to_dict()
+    chosen = replace(planned, items=options.items, subscales=options.subscales)
+    same = _EVERYTHING if planned_items(plan, planned) == planned_items(plan, chosen) else ()
     for name in planned_names():
-        if getattr(planned, name) != getattr(options, name):
+        one, other = (_in_any_order(getattr(each, name)) for each in (planned, options))
+        if one != other and name not in same:
             what, unset = declared[name].label or name, "all" if name in _EVERYTHING else "none"
             before, after = (_in_words(values.get(name), unset) for values in (plain, used))
             what = what.replace("_", " ")
             deviations.append(_deviation(what[:1].upper() + what[1:], before, after, name))
     return deviations
+
+
+def _in_any_order(value: Any) -> Any:
+    """A setting, of which the order of several values makes no difference."""
+    return sorted(map(str, value)) if isinstance(value, tuple) else value
 
 
 def _in_words(value: Any, unset: str = "none") -> str:
@@ -170,13 +179,12 @@ def _in_words(value: Any, unset: str = "none") -> str:
     return unset if value in (None, "") else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _codebook(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
-    """How a codebook given for the fit differs from that of the plan."""
-    if options.codebook is None:
-        return []
+def _codebook(plan: Preregistration, options: StudyOptions, study: Study) -> list[Deviation]:
+    """How a codebook given for the fit differs from that of the plan, and missing codes of the file."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # given when the answers were read
-        used = {item.name: entry_of(item) for item in read_codebook(options.codebook)}
+        book = plan.items if options.codebook is None else read_codebook(options.codebook)
+    used = {item.name: entry_of(item) for item in book}
     planned = {item.name: entry_of(item) for item in plan.items}
     changes: dict[tuple[str, str, str], list[str]] = {}
     common = [name for name in planned if name in used]
@@ -197,6 +205,15 @@ def _codebook(plan: Preregistration, options: StudyOptions) -> list[Deviation]:
     if common != [name for name in used if name in planned]:
         what = "Order of items in the codebook"
         deviations.append(_deviation(what, "that of the plan", "another one", "codebook"))
+    known, added_codes = {item.name: item.missing_codes for item in book}, dict[str, list[str]]()
+    for item in study.questionnaire.items:
+        stated = (*known.get(item.name, ()), *options.missing_codes)
+        more = ", ".join(number(code) for code in item.missing_codes if code not in stated)
+        if more:
+            added_codes.setdefault(more, []).append(item.name)
+    for codes, names in added_codes.items():
+        what = f"Missing codes of {_list(names)} that the file or its dictionary declares"
+        deviations.append(_deviation(what, "none", codes, "dictionary", "missing codes", *names))
     return deviations
 
 
@@ -205,7 +222,7 @@ def _data(plan: Preregistration, options: StudyOptions, study: Study) -> list[De
     deviations = []
     changed = options.answers.stat().st_mtime if options.answers.is_file() else float("inf")
     stated = plan.decisions["existing_data"]
-    if stated == CREATION and changed < datetime.fromisoformat(plan.made).timestamp():
+    if stated == CREATION and changed < plan.seconds:
         day = f"{datetime.fromtimestamp(changed, UTC):%Y-%m-%d}"
         done = f"{options.answers.name} was last changed on {day}, before the plan was frozen"
         deviations.append(_deviation("Existing data", f"“{stated}”", done))

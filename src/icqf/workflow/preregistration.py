@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from icqf.data.questionnaire import Item, match_names
 from icqf.data.settings import BETAS, PENALTIES, RULES, options_in
-from icqf.errors import Advice, InputError, counted, did_you_mean
+from icqf.errors import Advice, InputError, counted, did_you_mean, listed
 from icqf.io.atomic import write_bytes
 from icqf.io.codebook import read_codebook
 from icqf.io.preregistration import QUESTIONS, Preregistration, frozen, read_decisions, span
@@ -71,6 +72,13 @@ def preregister(options: PreregistrationOptions) -> Preregistration:
         )
     items, book = read_codebook(options.codebook), options.codebook.name
     names, scales = [item.name for item in items], {item.subscale for item in items if item.subscale}
+    if all(item == Item(item.name) for item in items):
+        raise InputError(
+            f"{book}: nothing is said of the items but their names ({listed(names)}).",
+            code="not-described",
+            remedy="Give a codebook with wordings or ranges. A table of answers is not one: its names would "
+            "be published with the plan.",
+        )
     for patterns in (options.items, _reversed_too(options)):
         match_names(patterns, names, book)
     for scale in options.subscales:
@@ -91,9 +99,12 @@ def _reversed_too(options: StudyOptions) -> tuple[str, ...]:
 
 def planned_items(plan: Preregistration, options: StudyOptions) -> list[Item]:
     """The items of a plan that its options choose for the analysis."""
-    names = [item.name for item in plan.items]
-    chosen = set(match_names(options.items, names))
-    chosen |= {item.name for item in plan.items if item.subscale in options.subscales}
+    chosen = {
+        item.name
+        for item in plan.items
+        if item.subscale in options.subscales
+        or any(item.name == each or fnmatchcase(item.name, each) for each in options.items)
+    }
     everything = not options.items and not options.subscales
     others = {*options.about_participants, *([options.id] if options.id else [])}
     return [item for item in plan.items if (everything or item.name in chosen) and item.name not in others]

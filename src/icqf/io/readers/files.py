@@ -72,10 +72,10 @@ def read_table(
     suffix = path.suffix.lower()
     _refuse_dictionary(path, suffix)
     if suffix not in READERS:
-        raise InputError(
-            f"{path.name}: files with the extension {suffix!r} cannot be read. Save it as one of "
-            f"{', '.join(READERS)}."
-        )
+        remedy = f"Save it as one of {', '.join(READERS)}."
+        if suffix in (".zip", ".gz", ".7z"):
+            remedy = "Unpack it, and give the table inside."
+        raise InputError(f"{path.name}: files with the extension {suffix!r} cannot be read. {remedy}")
     read = READERS.load(suffix)
     for name, given, kinds in (("header_row", header_row, (*TEXT, *EXCEL)), ("sheet", sheet, EXCEL)):
         if given is not None and suffix not in kinds:

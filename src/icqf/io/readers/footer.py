@@ -58,6 +58,9 @@ def footer_note(rows: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return (f"The {below} left out, as a footer or total: {listed(texts)}.",)
 
 
+_OF_LABELS = "Complete?"  # a column after each form in REDCap's exports with labels
+
+
 def once_named(
     frame: pd.DataFrame, names: Sequence[str], source: str, header: int, rows: np.ndarray
 ) -> tuple[list[int], tuple[str, ...]]:
@@ -76,10 +79,13 @@ def once_named(
         differ = np.flatnonzero(~((one == other) | (one.isna() & other.isna())).to_numpy(dtype=bool))
         if len(differ):
             cells = " and ".join(repr(number(each.iloc[differ[0]])) for each in (one, other))
+            more = and_more(len(differ))
+            remedy = "Rename one of them, or delete the one that is not needed."
+            if name == _OF_LABELS:
+                remedy = "The header holds labels of REDCap, not names of variables: export the raw data."
             raise InputError(
                 f"{source}: row {header} names the column {name!r} twice (columns {first[name] + 1} and "
-                f"{at + 1}), and they differ: {cells} in row {rows[differ[0]]}{and_more(len(differ))}. "
-                "Rename one of them, or delete the one that is not needed."
+                f"{at + 1}), and they differ: {cells} in row {rows[differ[0]]}{more}. {remedy}"
             )
         again.append(name)
     if not again:

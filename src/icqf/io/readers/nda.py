@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 
+import numpy as np
 import pandas as pd
 
 from icqf.data.questionnaire import Item
@@ -97,7 +98,7 @@ def _field(entry: dict[str, str], place: str) -> Field:
         (item.declared or role == "item")
         and not wide
         and "___" not in item.name
-        and (item.labels or not is_total(item.name))
+        and (not is_total(item.name) or any(value not in item.missing_codes for value, _ in item.labels))
         and not _ADMINISTRATIVE.fullmatch(item.name)
         and entry["types"].upper() not in _TEXTS
         and role in ("", "item")
@@ -182,7 +183,7 @@ def _ranges(text: str) -> tuple[list[float], list[float]]:
             alone.append(float(part))
         elif not means_no_answer(part) and part.lower() not in ("nan", "null"):
             return [], []
-    return ends, alone
+    return (ends, alone) if np.isfinite([*ends, *alone]).all() else ([], [])
 
 
 NDA = table_format(

@@ -22,7 +22,7 @@ from icqf.screening.column_names import named_kind, stem
 _ENTRY = re.compile(r"\"?(?P<name>[A-Za-z]\w*)(?P<star>\*?)\"?(?:\t+| {2,}|(?<=\") ?: ?(?=\"))(?P<text>\S.*)")
 _OPTION = re.compile(r"(?<![\w.])(-?\d+)\s*=\s*")
 _MISSED = re.compile(r"missed|none chosen|nothing (chosen|selected)|not (chosen|selected)", re.IGNORECASE)
-_INVERTED = re.compile(r"\*.*(invert|revers)|(invert|revers).*\*", re.IGNORECASE)
+_INVERTED = re.compile("invert|revers", re.IGNORECASE)
 _VOCABULARY = re.compile(r"VCL\d+")  # words checked as known, some of them invented: no answers on a scale
 _FEWEST_ENTRIES, _FEWEST_WORDS, _FEWEST_ALIKE = 3, 5, 3
 ANSWER, BESIDE = "A", ("E", "I", "_E", "_I")  # what follows an item's name: answer, time and position
@@ -57,7 +57,7 @@ def apply_codebook(table: Table, path: Path) -> Table:
     ``Q1I``.
     """
     text = read_text(path)
-    starred = any(_INVERTED.search(part) for part in re.split(r"\n\s*\n", text))
+    starred = any("*" in line and _INVERTED.search(line) for line in text.splitlines())
     described = list(_described(text))
     if not described:
         raise InputError(f"{path.name}: no line describes a column, as in 'Q1<tab>I worry about things.'")
@@ -118,7 +118,7 @@ def _blocks(text: str) -> tuple[list[_Block], list[str]]:
 
 def _options(text: str) -> dict[float, str]:
     """The answers in a text such as ``1=Disagree, 3=Neutral, 5=Agree (0=missed)``."""
-    text = re.sub(r"(-?\d+) +(?:is +)?labell?ed +(?:as +)?", r"\1=", text)
+    text = re.sub(r"(?<!\d)(-?\d+) +(?:is +)?labell?ed +(?:as +)?", r"\1=", text)
     found = list(_OPTION.finditer(text))
     options: dict[float, str] = {}
     for at, match in enumerate(found):
@@ -126,7 +126,7 @@ def _options(text: str) -> dict[float, str]:
         label = text[match.end() : len(text) if last else found[at + 1].start()].split("\n")[0]
         depth = accumulate((sign == "(") - (sign == ")") for sign in label)
         label = label[: next((at for at, open in enumerate(depth) if open < 0), len(label))]
-        label = label.split(". ")[0] if last else re.sub(r"[\s,;(]+(and|or)?[\s,;(]*$", "", label)
+        label = label.split(". ")[0] if last else re.sub(r"[\s,;(](and|or)$", "", label.rstrip(" \t,;("))
         options.setdefault(float(match[1]), plain_text(label).strip(' ",;.('))
     return options
 

@@ -36,6 +36,7 @@ COLUMNS = {
     "annotation": ("field_annotation",),
 }
 QUESTIONS = ("radio", "yesno", "truefalse", "slider")
+MOST_CELLS = 100_000_000  # a small file may describe a table of any size
 FEWEST_MENUS = 3  # dropdown fields with the same choices that make an instrument
 FIXED = {
     "yesno": "0, No | 1, Yes",
@@ -162,7 +163,7 @@ def read_project(path: Path) -> Table:
             code="no-answers",
             remedy=Advice("Give this file with {dictionary}, beside the table of answers (CSV)."),
         )
-    table = Table(project.frame(), path.name, np.arange(1, len(project.records) + 1), id=project.id)
+    table = Table(project.frame(path.name), path.name, np.arange(1, len(project.records) + 1), id=project.id)
     return applied(table, project.dictionary(path.name), path)
 
 
@@ -322,7 +323,7 @@ class _Project:
             row = (self.subject, event, "", again)
         self.records.setdefault(row, {})[column] = value
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self, source: str) -> pd.DataFrame:
         """The answers, as REDCap exports them in a CSV file."""
         order = {oid: self._named(oid) for oid in self.columns}
         shown = [oid for oid, about in self.columns.items() if about.get("redcap:FieldType") == "descriptive"]
@@ -333,6 +334,11 @@ class _Project:
             about = {EVENT: event, INSTRUMENT: form, INSTANCE: instance}
             rows.append({self.id: subject, **about, **row, self.id: subject})
         columns = dict.fromkeys([self.id, EVENT, INSTRUMENT, INSTANCE, *names, *(n for r in rows for n in r)])
+        if len(rows) * len(columns) > MOST_CELLS:
+            raise InputError(
+                f"{source}: the project has {len(rows)} rows and {len(columns)} columns, too many to be read "
+                "from XML. Export the answers as CSV, and give this file as their dictionary."
+            )
         frame = pd.DataFrame(rows, columns=list(columns), dtype=object)
         frame = frame.where(frame.notna() & (frame != ""), None)
         for name in (EVENT, INSTRUMENT, INSTANCE):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -60,7 +61,7 @@ def apply_schema(table: Table, path: Path) -> Table:
             f"{listed(found.lacking)}."
         )
     about = found.instruments[0] if len(found.instruments) == 1 else NOT_STATED
-    return applied(table, Dictionary(tuple(fields), notes=tuple(notes), about=about), path)
+    return applied(table, Dictionary(tuple(fields), notes=tuple(notes), about=about), found.start)
 
 
 @dataclass
@@ -94,9 +95,10 @@ class _Reading:
         """The file that a reference in another file means; None if it is not in the root."""
         found = None
         if not re.match(r"[A-Za-z][\w+.-]*:", reference):
-            base = (path.parent / reference.partition("#")[0]).resolve()
-            places = [base.with_name(base.name + ending) for ending in ENDINGS if base.name]
-            found = next((place for place in places if place.is_file()), None)
+            with suppress(OSError, ValueError):  # a name that no file can have
+                base = (path.parent / reference.partition("#")[0]).resolve()
+                places = [base.with_name(base.name + ending) for ending in ENDINGS if base.name]
+                found = next((place for place in places if place.is_file()), None)
         if found is None or not found.is_relative_to(self.root):
             self.lacking.append(reference)
             return None

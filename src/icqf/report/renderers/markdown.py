@@ -10,7 +10,7 @@ from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose, Spa
 if TYPE_CHECKING:
     from icqf.report.document import Document
 
-_TURNS = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def render(page: Document) -> str:
@@ -70,7 +70,7 @@ def _span(part: str | Span) -> str:
 
 
 def _safe(text: str) -> str:
-    """A text that Markdown shows as it is, without marks that change the direction of what follows."""
-    text = _TURNS.sub("", text)
-    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """A text that Markdown shows as it is, without control characters and marks that turn the direction."""
+    text = _UNSEEN.sub("", " ".join(text.split()))
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\\\`*_{}\[\]|#~])", r"\\\1", text)
