@@ -593,8 +593,7 @@ def _overall_level(answers: Array, observed: Array) -> Array:
     """Mean answer (n,), in which a missing answer counts as much above its item's mean as the others are."""
     number = np.maximum(observed.sum(axis=0), 1)
     centred = np.where(observed, answers - np.where(observed, answers, 0.0).sum(axis=0) / number, 0.0)
-    mean: Array = centred.sum(axis=1) / np.maximum(observed.sum(axis=1), 1)
-    return mean
+    return centred.sum(axis=1) / np.maximum(observed.sum(axis=1), 1)
 
 
 def _result(

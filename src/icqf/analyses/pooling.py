@@ -268,8 +268,7 @@ def _trimmed_mean(values: Array, weights: Array) -> Array:
     upper = np.cumsum(shares / shares.sum(axis=0), axis=0)
     lower = np.concatenate([np.zeros_like(upper[:1]), upper[:-1]])
     kept = np.maximum(np.minimum(upper, 1 - TRIMMED) - np.maximum(lower, TRIMMED), 0)
-    mean: Array = (kept * values).sum(axis=0) / kept.sum(axis=0)
-    return mean
+    return (kept * values).sum(axis=0) / kept.sum(axis=0)
 
 
 def _with_others(own: Array, weights: Array, inside: Array) -> Array:

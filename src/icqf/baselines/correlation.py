@@ -104,8 +104,7 @@ def polychoric_correlation(
 
 def _table(one: npt.NDArray[Any], other: npt.NDArray[Any], a: int, b: int) -> Floats:
     both = (one >= 0) & (other >= 0)
-    counts: Floats = np.bincount(one[both] * b + other[both], minlength=a * b).reshape(a, b).astype(float)
-    return counts
+    return np.bincount(one[both] * b + other[both], minlength=a * b).reshape(a, b).astype(float)
 
 
 def _most_likely(tables: Floats, rows: Floats, columns: Floats) -> Floats:
@@ -137,16 +136,14 @@ def _with_ends(cuts: Floats) -> Floats:
 
 
 def _differences(corners: Floats) -> Floats:
-    cells: Floats = np.diff(np.diff(corners, axis=1), axis=2)
-    return cells
+    return np.diff(np.diff(corners, axis=1), axis=2)
 
 
 def _density(h: Floats, k: Floats, rho: Floats) -> Floats:
     """Density (P, a, b) of the bivariate normal, which is the slope of its distribution in `rho`."""
     r = rho[:, None, None]
     rest = 1 - r**2
-    density: Floats = np.exp(-(h**2 - 2 * r * h * k + k**2) / (2 * rest)) / (2 * np.pi * np.sqrt(rest))
-    return density
+    return np.exp(-(h**2 - 2 * r * h * k + k**2) / (2 * rest)) / (2 * np.pi * np.sqrt(rest))
 
 
 def _normal(h: Floats, k: Floats, rho: Floats) -> Floats:
@@ -159,8 +156,7 @@ def _normal(h: Floats, k: Floats, rho: Floats) -> Floats:
     for node, weight in zip(nodes, weights, strict=True):
         angle = (half * (node + 1))[:, None, None]
         total += weight * np.exp(-(squares - product * np.sin(angle)) / (2 * np.cos(angle) ** 2))
-    probability: Floats = special.ndtr(h) * special.ndtr(k) + half[:, None, None] * total / (2 * np.pi)
-    return probability
+    return special.ndtr(h) * special.ndtr(k) + half[:, None, None] * total / (2 * np.pi)
 
 
 CorrelationKind = Literal["pairwise", "em", "polychoric"]

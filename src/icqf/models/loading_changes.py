@@ -187,8 +187,7 @@ def _answers(pooled: Problem) -> tuple[Array, Array]:
 
 def _standard(columns: Array) -> Array:
     spread = columns.std(axis=0)
-    standard: Array = (columns - columns.mean(axis=0)) / np.where(spread > 1e-9, spread, np.inf)
-    return standard
+    return (columns - columns.mean(axis=0)) / np.where(spread > 1e-9, spread, np.inf)
 
 
 def _residuals(answers: Array, seen: Array, known: Array) -> tuple[Array, Array]:
@@ -262,8 +261,7 @@ def _statistic(every: Array) -> Array:
     """Sum over bins of the squares of (1 + B, bins, …), relative to their spread over the permutations."""
     width = every[1:].std(axis=0, ddof=1)
     z = (every - every[1:].mean(axis=0)) / np.where(width > 0, width, np.inf)
-    total: Array = (z**2).sum(axis=1)
-    return total
+    return (z**2).sum(axis=1)
 
 
 def _factor_tests(statistic: Array, spread: Array, part_of: Array, names: list[str]) -> pd.DataFrame:
@@ -295,8 +293,7 @@ def _level_tests(statistic: Array, higher: Array, items: list[str], visits: list
 def _pooled(statistic: Array) -> Array:
     """p of statistics (1 + B, number), the first of which are observed, against all permuted ones."""
     null = np.sort(statistic[1:].ravel())
-    p: Array = (1 + len(null) - np.searchsorted(null, statistic[0], side="left")) / (1 + len(null))
-    return p
+    return (1 + len(null) - np.searchsorted(null, statistic[0], side="left")) / (1 + len(null))
 
 
 def _test_table(spread: Array, p: Array, index: pd.Index) -> pd.DataFrame:

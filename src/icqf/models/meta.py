@@ -888,13 +888,11 @@ def _fold_errors(plan: FoldPlan, mask: Array, hide: Hide) -> dict[str, Any]:
 
 
 def _relative(error: HiddenError, problem: Problem) -> list[float]:
-    squares: list[float] = (error.squares / problem.span**2).tolist()
-    return squares
+    return (error.squares / problem.span**2).tolist()
 
 
 def _counts(plan: FoldPlan, mask: Array) -> list[int]:
-    counts: list[int] = ((plan.flat.problem.answers >= 0) & mask).sum(axis=0).tolist()
-    return counts
+    return ((plan.flat.problem.answers >= 0) & mask).sum(axis=0).tolist()
 
 
 def _table(plan: FoldPlan, folds: list[dict[str, Any]]) -> pd.DataFrame:

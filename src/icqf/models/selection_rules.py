@@ -66,15 +66,13 @@ def _best_below(
 
 
 def _smallest(ks: np.ndarray, among: np.ndarray) -> np.ndarray:
-    found: np.ndarray = np.where(among, ks, ks.max()).min(axis=1)
-    return found
+    return np.where(among, ks, ks.max()).min(axis=1)
 
 
 def _most(ks: np.ndarray, merit: np.ndarray | None, among: np.ndarray) -> np.ndarray:
     """The largest number of factors among those with the highest merit."""
     worth = np.where(among, np.asarray(merit, dtype=float), np.nan)
-    found: np.ndarray = np.where(worth == np.nanmax(worth, axis=1, keepdims=True), ks, 0).max(axis=1)
-    return found
+    return np.where(worth == np.nanmax(worth, axis=1, keepdims=True), ks, 0).max(axis=1)
 
 
 MIN = SelectionRule("predicts hidden answers best (lowest mean squared error)", _lowest)

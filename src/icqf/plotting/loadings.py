@@ -222,8 +222,7 @@ def _cells(
 
 
 def _span(ranges: pd.DataFrame) -> np.ndarray:
-    span: np.ndarray = (ranges["max"] - ranges["min"]).to_numpy(dtype=float)
-    return span
+    return (ranges["max"] - ranges["min"]).to_numpy(dtype=float)
 
 
 def _require_items(items: pd.DataFrame | None) -> None:

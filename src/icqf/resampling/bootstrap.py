@@ -245,8 +245,7 @@ def averaged_loadings(
     """
     tasks = [(problem, part, reference, beta) for part in pieces(draws, n_jobs)]
     found = [each for part in in_parallel(_resampled, tasks, n_jobs=n_jobs) for each in part]
-    mean: Array = np.mean(found, axis=0)
-    return mean
+    return np.mean(found, axis=0)
 
 
 def _resampled(problem: Problem, draws: Sequence[Array], reference: Array, beta: float) -> list[Array]:
