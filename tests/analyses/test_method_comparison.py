@@ -17,7 +17,7 @@ from icqf.analyses import (
     replication,
     stability,
 )
-from icqf.analyses.methods import resolve
+from icqf.analyses.method_comparison import resolve
 from icqf.datasets import make_cohort
 from icqf.errors import InputError
 from icqf.resampling import match_factors

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from icqf.analyses import FactorAnalysisMethod, ICQFMethod, ItemsMethod, Method, SubscaleMethod
-from icqf.analyses.methods import STRENGTHS, fit_part, held_out_auc, trained
+from icqf.analyses.method_comparison import STRENGTHS, fit_part, held_out_auc, trained
 from icqf.datasets import make_cohort
 from icqf.errors import InputError
 from icqf.resampling.folds import make_splits

@@ -9,7 +9,7 @@ from icqf.analyses import UsualAnswers, describe_person
 from icqf.analyses.person import answer_tails
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import InputError
-from icqf.models.score_table import simulate_participants
+from icqf.models.score_intervals import simulate_participants
 
 
 @pytest.fixture(scope="module")

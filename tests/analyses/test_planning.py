@@ -9,13 +9,16 @@ import pytest
 from icqf import ICQF, InputError, replication_probability
 from icqf.analyses import plan
 from icqf.analyses.planning import (
+    Population,
+    Populations,
     SamplePlan,
+    drawn_from,
     needed_for,
+    score_covariance,
     simulated_agreement,
     subsampled_agreement,
     two_samples,
 )
-from icqf.analyses.simulation import Population, Populations, drawn_from, score_covariance
 from icqf.datasets import load_demo, make_cohort, make_synthetic
 from icqf.models import L1NMF
 from icqf.models.statement import NewAnswers, state

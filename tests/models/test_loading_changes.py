@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from icqf.models import LongitudinalICQF
-from icqf.models.loading_changes import expected_answers
+from icqf.models.longitudinal import expected_answers
 
 
 def yes_no_visits(*, raised=0.0, weakened=1.0, seed=0, n=250, m=12):

@@ -11,8 +11,7 @@ from icqf import ICQF, InputError
 from icqf.analyses import reduced_model
 from icqf.datasets import make_cohort
 from icqf.models import reliable_change
-from icqf.models.score_intervals import NOTHING_ANSWERED, TOO_LITTLE
-from icqf.models.score_table import ScoreDistribution, score_table
+from icqf.models.score_intervals import NOTHING_ANSWERED, TOO_LITTLE, ScoreDistribution, score_table
 
 RNG = np.random.default_rng(28)
 LOADINGS = np.kron(np.eye(2), np.ones((1, 10))) * RNG.uniform(1.5, 3.0, 20)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from icqf.analyses.methods import ICQFMethod
+from icqf.analyses.method_comparison import ICQFMethod
 from icqf.data.study import Study
 from icqf.datasets import load_demo
 from icqf.errors import InputError

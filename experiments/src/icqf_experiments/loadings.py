@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pandas as pd
 
-from icqf.analyses.methods import FactorAnalysisMethod, Fitted, ICQFMethod, fit_part, trained
+from icqf.analyses.method_comparison import FactorAnalysisMethod, Fitted, ICQFMethod, fit_part, trained
 from icqf.data.settings import FACTORIZATIONS
 from icqf.data.study import Study
 from icqf.datasets import make_cohort

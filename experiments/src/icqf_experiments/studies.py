@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from icqf.analyses.methods import FEWEST_CASES, answered
+from icqf.analyses.method_comparison import FEWEST_CASES, answered
 from icqf.data.questionnaire import Questionnaire
 from icqf.data.study import Study
 from icqf.datasets import (

@@ -29,7 +29,7 @@ from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, did_you_mean
 from icqf.models.base import FittedModel
 from icqf.models.icqf import ICQF
-from icqf.models.score_table import simulate_participants
+from icqf.models.score_intervals import simulate_participants
 from icqf.models.statement import NewAnswers, state
 
 Array = NDArray[Any]

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
-from icqf.models.score_intervals import ScoreIntervals, reliable_change
-from icqf.models.score_table import simulate_participants
+from icqf.models.score_intervals import ScoreIntervals, reliable_change, simulate_participants
 
 if TYPE_CHECKING:
     from icqf.models.base import FittedModel
@@ -166,7 +165,7 @@ class UsualAnswers:
     counts : array
         How many unexpected answers each simulated participant has.
     chances : tuple of array
-        Probability of each answer by expected answer, as in `icqf.models.score_table`.
+        Probability of each answer by expected answer, as in `icqf.models.score_intervals`.
 
     Examples
     --------

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from icqf.analyses.simulation import drawn_from, like_others
 from icqf.core.problem import Observations, Problem, scale_of
 from icqf.core.result import Factors
 from icqf.data.battery import Battery
@@ -134,6 +133,7 @@ COVERED = 0.9
 _KNOTS = 21
 _NEIGHBOURS = 40  # held-out participants behind an interval, at least
 _MOST = 400  # participants of a fold whose items are left out one by one
+_LEAST_REACH = 5  # participants on either side whose answers may be taken
 
 
 def search_forms(
@@ -426,6 +426,41 @@ class ModelRecovery:
         """For participants simulated from the model, in whom searches overfit less (docs/short-forms.md)."""
         problem = drawn_from(self.model, self.problem, self.wanted, rng, n, gaps=False)
         return SimulatedRecovery(self.model, problem, self.model.solve_scores(problem))
+
+
+def drawn_from(
+    model: FittedModel, problem: Problem, scores: Array, rng: np.random.Generator, n: int, *, gaps: bool
+) -> Problem:
+    """The problem of n simulated participants: the scores of one, and the answers of others like it.
+
+    An item's answer is that of a participant for whom the model expects about the same answer to it, each
+    item of another one, so that all that goes together in the answers goes by the factors and confounds.
+    """
+    own = problem.unscaled()
+    expected = scores.T @ model.components_ + own.design.T @ model.confound_components_
+    drawn = rng.integers(0, own.n, n)
+    answers = like_others(own.answers, expected, expected[drawn], rng)
+    if gaps:
+        given = (own.answers >= 0).mean(axis=0)
+        answers[rng.random(answers.shape) >= given] = np.nan
+    design = np.ascontiguousarray(own.design[:, drawn])
+    observations = Observations(answers, design, dtype=np.dtype(np.float64))
+    return replace(own, observations=observations).scaled(model.item_scale_)
+
+
+def like_others(answers: Array, expected: Array, wanted: Array, rng: np.random.Generator) -> Array:
+    """Answers (n, m), each of a participant with about the same expected answer; NaN where none answered."""
+    n, m = wanted.shape
+    found = np.full((n, m), np.nan)
+    for item in range(m):
+        given = np.flatnonzero(answers[:, item] >= 0)
+        if not len(given):
+            continue
+        given = given[np.argsort(expected[given, item], kind="stable")]
+        reach = max(_LEAST_REACH, len(given) // 20)
+        place = np.searchsorted(expected[given, item], wanted[:, item]) + rng.integers(-reach, reach + 1, n)
+        found[:, item] = answers[given[np.clip(place, 0, len(given) - 1)], item]
+    return found
 
 
 class _Errors(NamedTuple):

@@ -1,12 +1,12 @@
-from .consistency import item_shape as item_shape
-from .consistency import reliability as reliability
 from .correlation import bartlett_sphericity as bartlett_sphericity
 from .correlation import item_moments as item_moments
 from .correlation import kmo as kmo
 from .correlation import polychoric_correlation as polychoric_correlation
 from .factor_analysis import FactorAnalysis as FactorAnalysis
+from .factor_analysis import item_shape as item_shape
 from .factor_analysis import oblimin as oblimin
 from .factor_analysis import promax as promax
+from .factor_analysis import reliability as reliability
 from .factor_analysis import schmid_leiman as schmid_leiman
 from .factor_analysis import varimax as varimax
 from .retention import FactorCount as FactorCount

@@ -1,7 +1,7 @@
 from .icqf import ICQF as ICQF
+from .icqf import L1NMF as L1NMF
 from .icqfcv import ICQFCV as ICQFCV
-from .l1nmf import L1NMF as L1NMF
-from .loading_changes import LoadingChanges as LoadingChanges
+from .longitudinal import LoadingChanges as LoadingChanges
 from .longitudinal import LongitudinalICQF as LongitudinalICQF
 from .longitudinal import LongitudinalICQFCV as LongitudinalICQFCV
 from .meta import MetaICQF as MetaICQF

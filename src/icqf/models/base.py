@@ -30,8 +30,7 @@ from icqf.models.summary import FitRecord, FitStatistics, Summary
 
 if TYPE_CHECKING:
     from icqf.io.model_file import StoredModel
-    from icqf.models.score_intervals import ScoreIntervals
-    from icqf.models.score_table import ScoreDistribution
+    from icqf.models.score_intervals import ScoreDistribution, ScoreIntervals
 
 Array = NDArray[Any]
 

@@ -18,7 +18,7 @@ from icqf.data.settings import check_parameters
 from icqf.io.model_file import StoredModel
 from icqf.models.factor_names import checked_names, default_names
 from icqf.models.multistart import GIVEN, starts_table
-from icqf.models.score_table import ScoreDistribution
+from icqf.models.score_intervals import ScoreDistribution
 from icqf.models.summary import FitRecord, FitStatistics
 from icqf.resampling.replication import MEASURED, table_of
 

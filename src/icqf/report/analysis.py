@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from icqf.analyses import factor_analysis_counterparts, general_factor, missing_answers, psychometrics
-from icqf.analyses.common_variance import GeneralFactor
-from icqf.analyses.factor_properties import Counterparts, Psychometry, hidden_fit
+from icqf.analyses.factor_properties import Counterparts, GeneralFactor, Psychometry, hidden_fit
 from icqf.analyses.missingness import MissingAnswers
 from icqf.baselines.retention import FactorCount, RuleTable
 from icqf.data.answers import together

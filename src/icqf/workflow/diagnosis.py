@@ -8,8 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from icqf.analyses.method_comparison import DiagnosticAUC, diagnostic_auc
-from icqf.analyses.methods import METHODS
+from icqf.analyses.method_comparison import METHODS, DiagnosticAUC, diagnostic_auc
 from icqf.data.settings import FACTORIZATIONS, PREDICTORS
 from icqf.data.study import Study
 from icqf.errors import counted

@@ -13,8 +13,17 @@ import pandas as pd
 from joblib import effective_n_jobs
 
 from icqf import __version__
-from icqf.analyses.method_comparison import ALPHA, DiagnosticAUC, Replication, Stability
-from icqf.analyses.methods import FACTORS, METHODS, FactorAnalysisMethod, ICQFMethod, Method
+from icqf.analyses.method_comparison import (
+    ALPHA,
+    FACTORS,
+    METHODS,
+    DiagnosticAUC,
+    FactorAnalysisMethod,
+    ICQFMethod,
+    Method,
+    Replication,
+    Stability,
+)
 from icqf.data.confounds import ConfoundEncoder
 from icqf.data.settings import BETAS, FACTORIZATIONS, TRAINING_SHARES
 from icqf.data.study import Study

@@ -26,13 +26,13 @@ from icqf.io.readers.table import Table, require_column
 from icqf.io.readers.visit_columns import once_each, visit_columns
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import write_table
-from icqf.models.loading_changes import LoadingChanges
 from icqf.models.longitudinal import (
     BY_VISIT,
     CONSTANT,
     SAME,
     SMOOTHNESS,
     TESTING,
+    LoadingChanges,
     LongitudinalICQF,
     LongitudinalICQFCV,
 )

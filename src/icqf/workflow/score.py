@@ -29,8 +29,14 @@ from icqf.io.write import TableWriter, table_writer
 from icqf.models.icqf import ICQF
 from icqf.models.longitudinal import LongitudinalICQF
 from icqf.models.meta import MetaICQF
-from icqf.models.score_intervals import NOTHING_ANSWERED, RELIABLE, ScoreIntervals, reliable_change
-from icqf.models.score_table import FEWEST, score_table
+from icqf.models.score_intervals import (
+    FEWEST,
+    NOTHING_ANSWERED,
+    RELIABLE,
+    ScoreIntervals,
+    reliable_change,
+    score_table,
+)
 from icqf.workflow.new_answers import (
     FaultyBatch,
     ModelledBatches,

@@ -12,8 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from icqf.analyses.planning import BELOW, BEYOND, simulated_agreement, subsampled_agreement
-from icqf.analyses.simulation import Population, Populations
+from icqf.analyses.planning import (
+    BELOW,
+    BEYOND,
+    Population,
+    Populations,
+    simulated_agreement,
+    subsampled_agreement,
+)
 from icqf.data.questionnaire import Questionnaire
 from icqf.models.consensus import replication_probability
 from icqf.models.icqf import ICQF

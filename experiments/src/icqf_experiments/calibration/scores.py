@@ -20,8 +20,15 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import load_demo, make_cohort
 from icqf.datasets.simulated import AGES, THRESHOLDS, Cohort
 from icqf.models.icqf import ICQF
-from icqf.models.score_intervals import RELIABLE, ScoreIntervals, reliable_change
-from icqf.models.score_table import N_CELLS, quantiles_of, score_table, usual
+from icqf.models.score_intervals import (
+    N_CELLS,
+    RELIABLE,
+    ScoreIntervals,
+    quantiles_of,
+    reliable_change,
+    score_table,
+    usual,
+)
 from icqf.report.blocks import Block, Grid
 from icqf_experiments.calibration.frame import SIMULATED, Statement, from_jobs
 from icqf_experiments.calibration.populations import FORMS, Array, Population, public_study

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from icqf.datasets import load_help_visits
 from icqf.models import LongitudinalICQF, LongitudinalICQFCV
-from icqf.models.loading_changes import LEVEL
+from icqf.models.longitudinal import LEVEL
 from icqf.report.blocks import Block, Grid
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases

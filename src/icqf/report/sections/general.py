@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from icqf.analyses.common_variance import GeneralFactor
+from icqf.analyses.factor_properties import GeneralFactor
 from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Block, Details, Grid

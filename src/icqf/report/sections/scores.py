@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from icqf.analyses import describe_scores
-from icqf.models.score_table import score_table
+from icqf.models.score_intervals import score_table
 from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Block, Cell, Column, Grid, Group, Histogram
