@@ -40,37 +40,22 @@ class Effort:
 
 @dataclass(frozen=True, eq=False)
 class FittedPart:
-    """One part of a study, fitted with each number of factors from 1 on.
+    """One part of a study, fitted with each number of factors from 1 on."""
 
-    Attributes
-    ----------
-    ground : str
-        The name of the split study.
-    number, n, m : int
-        Which part it is, its participants and items.
-    errors : DataFrame
-        Cross-validated errors, as `ICQFCV.errors_`.
-    stability : DataFrame
-        Agreement between halves, as `ICQFCV.stability_`.
-    loadings : list of array (k, m)
-        Of the final fit (the best of four starts) with each number of factors, at that number's best β, in
-        the problem's units; up to the largest number that any rule chooses.
-    agreement, halves : list of array (B, k)
-        Of each factor with resamples, and between halves, up to two factors beyond the best-predicting
-        number.
-    counts : dict
-        The number of factors by each rule of factor analysis; None if it cannot be run.
-    """
-
-    ground: str
-    number: int
+    ground: str  # the name of the split study
+    number: int  # which part it is
     n: int
     m: int
-    errors: pd.DataFrame
-    stability: pd.DataFrame
+    errors: pd.DataFrame  # cross-validated errors, as `ICQFCV.errors_`
+    stability: pd.DataFrame  # agreement between halves, as `ICQFCV.stability_`
+    # (k, m) of the final fit (best of four starts) with each number of factors, at that number's best β, in
+    # the problem's units; up to the largest number that any rule chooses
     loadings: list[Array]
-    agreement: list[Array]
-    halves: list[Array]
+    agreement: list[
+        Array
+    ]  # (B, k) of each factor with resamples, up to two beyond the best-predicting number
+    halves: list[Array]  # the same between halves
+    # the number of factors by each rule of factor analysis; None if it cannot be run
     counts: dict[str, int | None]
 
 

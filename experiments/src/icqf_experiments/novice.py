@@ -38,30 +38,16 @@ HELP_OTHERS = ("ID", "AGE", "A1", "PRIM_SUB", "HOMELESS", "PCS", "MCS", "CESD", 
 
 @dataclass(frozen=True)
 class NoviceFile:
-    """A study's file as a newcomer has it, and its published key.
+    """A study's file as a newcomer has it, and its published key."""
 
-    Parameters
-    ----------
-    name, title : str
-        The name of the file, and of the study.
-    table : callable
-        Returns the table to be written as CSV.
-    items : tuple of str
-        The items.
-    ranges : mapping of (float, float) to count
-        Number of items by lowest and highest answer.
-    reversed_items : tuple of str or None
-        The items that the published key reverses; None if there is no such key.
-    scales : mapping of str to tuple of str
-        The published scales, if there are several.
-    """
-
-    name: str
-    title: str
-    table: Callable[[], pd.DataFrame]
+    name: str  # of the file
+    title: str  # of the study
+    table: Callable[[], pd.DataFrame]  # returns the table to be written as CSV
     items: tuple[str, ...]
-    ranges: Mapping[tuple[float, float], int]
+    ranges: Mapping[tuple[float, float], int]  # number of items by lowest and highest answer
+    # the items that the published key reverses; None if there is no such key
     reversed_items: tuple[str, ...] | None = ()
+    # the published scales, if there are several
     scales: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

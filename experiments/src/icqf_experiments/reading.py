@@ -36,24 +36,13 @@ MOST_MISSES = 8
 
 @dataclass(frozen=True, eq=False)
 class FileReading:
-    """The reading of one file.
-
-    Attributes
-    ----------
-    file : NoviceFile
-    study, keyed : Questionnaire
-        The questionnaire, without and with automatic reversal.
-    steps : tuple of str
-        What was supplied because the program asked for it.
-    columns : int
-        Number of columns of the file.
-    """
+    """The reading of one file."""
 
     file: NoviceFile
-    study: Questionnaire
-    keyed: Questionnaire
-    steps: tuple[str, ...]
-    columns: int
+    study: Questionnaire  # without automatic reversal
+    keyed: Questionnaire  # with it
+    steps: tuple[str, ...]  # what was supplied because the program asked for it
+    columns: int  # number of columns of the file
 
     @property
     def taken(self) -> tuple[str, ...]:

@@ -42,26 +42,13 @@ LARGE = ("bfi", "epi", "tai", "spi", "msq", "sai", "phq9")  # also split into sm
 
 @dataclass(frozen=True, eq=False)
 class SplitStudy:
-    """A study to be split into independent parts.
-
-    Parameters
-    ----------
-    name : str
-    load : callable
-        Returns the whole questionnaire.
-    size : int or None
-        Participants in a part. None: quarters, or halves below 1 400 participants.
-    n_parts : int
-        Number of parts of that size.
-    n_major : int or None
-        The number of major factors of a simulated study.
-    """
+    """A study to be split into independent parts."""
 
     name: str
-    load: Callable[[], Questionnaire]
-    size: int | None = None
-    n_parts: int = MOST_PARTS
-    n_major: int | None = None
+    load: Callable[[], Questionnaire]  # returns the whole questionnaire
+    size: int | None = None  # participants in a part; None: quarters, or halves below 1 400
+    n_parts: int = MOST_PARTS  # number of parts of that size
+    n_major: int | None = None  # the number of major factors of a simulated study
 
     def parts(self) -> list[Questionnaire]:
         """Return the independent parts, of participants in random order."""

@@ -62,20 +62,13 @@ class Rounded:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the answers given say.
+    """What the answers given say."""
 
-    Attributes
-    ----------
-    scores, low, high : Series
-        Expected score of the full form, and its 90 % interval.
-    next : str or None
-        The item to ask next; None if every interval is narrow enough, or no item left would narrow any, and
-        every factor has an answer to an item of its own.
-    """
-
-    scores: pd.Series
-    low: pd.Series
+    scores: pd.Series  # expected scores of the full form
+    low: pd.Series  # ends of their 90 % intervals
     high: pd.Series
+    # the item to ask next; None if every interval is narrow enough, or no item left would narrow any, and
+    # every factor has an answer to an item of its own
     next: str | None
 
 

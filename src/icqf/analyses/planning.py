@@ -44,21 +44,12 @@ class Population:
     Scores have a Beta distribution whose mean is its standard deviation (many with little, few with much).
     Answers have a Beta distribution about what the model expects, confounds are drawn by their shares and
     ranges, and answers are missing as often as in the fit.
-
-    Parameters
-    ----------
-    loadings : array (k, m)
-        In the items' own units.
-    covariance : array (k, k)
-        Of the scores.
-    noise : array (m,)
-        Standard deviation of the answers about what is expected, in the items' own units.
     """
 
     model: FittedModel
-    loadings: Array
-    covariance: Array
-    noise: Array
+    loadings: Array  # (k, m), in the items' own units
+    covariance: Array  # (k, k) of the scores
+    noise: Array  # (m,), standard deviation of the answers about what is expected, in the items' own units
 
     @classmethod
     def of(cls, model: FittedModel) -> Population:
@@ -99,18 +90,11 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class Populations:
-    """The populations that a model's sample may have come from.
+    """The populations that a model's sample may have come from."""
 
-    Parameters
-    ----------
-    centre : Population
-        Whose samples, fitted afresh, show the spread of scores and the errors that the model shows.
-    errors : array (k, m)
-        Mean squared error of loadings in such fits, in the items' own units.
-    """
-
+    # whose samples, fitted afresh, show the spread of scores and the errors that the model shows
     centre: Population
-    errors: Array
+    errors: Array  # (k, m), mean squared error of loadings in such fits, in the items' own units
 
     @classmethod
     def behind(cls, model: FittedModel, rng: np.random.Generator) -> Populations:

@@ -56,27 +56,15 @@ _SEED = 28
 
 @dataclass(frozen=True, eq=False)
 class ScoreDistribution:
-    """How the scores of a fit are distributed, as kept in a model file: no single participant's score.
+    """How the scores of a fit are distributed, as kept in a model file: no single participant's score."""
 
-    Attributes
-    ----------
-    zeros : array (k,)
-        Share of scores that are 0.
-    quantiles : array (k, 40)
-        Of the scores above 0, interpolated between means of at least 20 participants with similar scores.
-    correlation : array (k, k)
-        Of the scores.
-    residual : array (m,)
-        Variance of the answers around the reconstructed ones, in units of each item's range.
-    variance : array (m,)
-        Variance of the answers, in the same units.
-    """
-
-    zeros: Array
+    zeros: Array  # (k,), share of scores that are 0
+    # (k, 40) of the scores above 0, interpolated between means of at least 20 participants with similar ones
     quantiles: Array
-    correlation: Array
+    correlation: Array  # (k, k) of the scores
+    # (m,), variance of the answers around the reconstructed ones, in units of each item's range
     residual: Array
-    variance: Array
+    variance: Array  # (m,), variance of the answers, in the same units
     of_more_items: bool = False  # whether they are of a fit to more items than the model now has
 
     def arrays(self) -> dict[str, Array]:
@@ -236,31 +224,16 @@ class ScoreTable:
     """What observed scores say about true ones, for each factor and several amounts of information.
 
     Scores are in cells: exact zeros first, then 40 of equal width up to `top`.
-
-    Attributes
-    ----------
-    top : array (k,)
-        The highest score of each factor's cells.
-    prior : array (k, 41)
-        Distribution of true scores.
-    likelihood : array (k, 5, 41, 41)
-        Probability of each observed score, for fractions of information and true scores.
-    information : array (k, 5)
-        Share of the variance of true scores that observed ones resolve.
-    precision : array (k, k)
-        Inverse of the variances of true scores, on the diagonal.
-    weights : array (k, m)
-        Loadings in units of the items' residuals.
-    complete : array (k,)
-        Information of complete answers in the linear approximation, a signal-to-noise ratio.
     """
 
-    top: Array
-    prior: Array
+    top: Array  # (k,), the highest score of each factor's cells
+    prior: Array  # (k, 41), distribution of true scores
+    # (k, 5, 41, 41), probability of each observed score, for fractions of information and true scores
     likelihood: Array
-    information: Array
-    precision: Array
-    weights: Array
+    information: Array  # (k, 5), share of the variance of true scores that observed ones resolve
+    precision: Array  # (k, k), inverse of the variances of true scores, on the diagonal
+    weights: Array  # (k, m), loadings in units of the items' residuals
+    # (k,), information of complete answers in the linear approximation, a signal-to-noise ratio
     complete: Array
 
     def same_as(self, other: ScoreTable) -> bool:
@@ -581,26 +554,13 @@ class _Simulation:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedParticipants:
-    """Participants simulated from a model and the distribution of its scores, as of `score_intervals`.
+    """Participants simulated from a model and the distribution of its scores, as of `score_intervals`."""
 
-    Attributes
-    ----------
-    scores : array (k, n)
-        True scores.
-    answers : array (n, m)
-        Between 0 and 1, the lowest and the highest answer.
-    confounds : DataFrame or None
-    design : array (n, c)
-        Columns of the confounds.
-    chances : tuple of array (33, levels), one per item
-        Probability of each answer at expected answers from 0 to 1.
-    """
-
-    scores: Array
-    answers: Array
+    scores: Array  # (k, n), true scores
+    answers: Array  # (n, m), between 0 and 1, the lowest and the highest answer
     confounds: pd.DataFrame | None
-    design: Array
-    chances: tuple[Array, ...]
+    design: Array  # (n, c), columns of the confounds
+    chances: tuple[Array, ...]  # probability of each answer at expected answers from 0 to 1
 
 
 def simulate_participants(model: FittedModel, n: int) -> SimulatedParticipants:

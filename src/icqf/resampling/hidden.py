@@ -61,7 +61,7 @@ class HeldOut:
             visible, low = _in_visible_range(visible, given)
             self._low = problem.scaled_loadings(np.full(problem.m, low))
         visible = relearn_weights(visible)
-        self._units: Array | None = None  # (m,), of `problem` in those of `visible`: errors are in the former
+        self._units: Array | None = None  # (m,) of `problem` in those of `visible`: errors are in the former
         if problem.scaling is not None and visible.scaling is not None and problem.scaling.learned:
             self._units = problem.scaling.scale / visible.scaling.scale
         self.visible = visible if bounded else visible.without_reconstruction_bound()

@@ -33,7 +33,7 @@ class Bands:
     band: Array  # (n,), that of the participant's unit
     unit: Array  # (n,)
     order: Array  # (n,), participants by unit and, within a unit, by propensity
-    log_chance: Array  # (n, groups), of the participant to be in each group, but for a constant
+    log_chance: Array  # (n, groups) of the participant to be in each group, but for a constant
 
     @property
     def n_bands(self) -> int:

@@ -38,25 +38,14 @@ PUBLIC_SIZE = 600  # participants of a public study, in both groups together
 
 @dataclass(frozen=True)
 class Scenario:
-    """Groups drawn from populations that differ in nothing but what is said.
+    """Groups drawn from populations that differ in nothing but what is said."""
 
-    Parameters
-    ----------
-    form : str
-        A key of `FORMS`.
-    sizes, severity : tuples
-        Of each group: its participants, and the mean of its factors, in standard deviations.
-    shifted, moved, weakened : int
-        Items that the last group answers half a standard deviation higher or lower, that load on the other
-        factor there, and that have a quarter of their loading there.
-    """
-
-    form: str = "five answers"
-    sizes: tuple[int, ...] = (150, 150)
-    severity: tuple[float, ...] = (0.0, 0.0)
-    shifted: int = 0
-    moved: int = 0
-    weakened: int = 0
+    form: str = "five answers"  # a key of `FORMS`
+    sizes: tuple[int, ...] = (150, 150)  # participants of each group
+    severity: tuple[float, ...] = (0.0, 0.0)  # mean of each group's factors, in standard deviations
+    shifted: int = 0  # items that the last group answers half a standard deviation higher or lower
+    moved: int = 0  # items that load on the other factor there
+    weakened: int = 0  # items that have a quarter of their loading there
 
     @property
     def same(self) -> bool:

@@ -31,20 +31,12 @@ more than 1 in 20 such studies for a factor."""
 
 @dataclass(frozen=True)
 class Candidate:
-    """A logistic model of what is said.
+    """A logistic model of what is said."""
 
-    Parameters
-    ----------
-    features : tuple of str
-        Names of its predictors.
-    offset : str or None
-        Column of log odds that are taken as they are; the model then has no intercept.
-    open : bool
-        Whether the rule may choose it: not where it needs fits that a default analysis does not make.
-    """
-
-    features: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()  # names of its predictors
+    # column of log odds that are taken as they are; the model then has no intercept
     offset: str | None = None
+    # whether the rule may choose it: not where it needs fits that a default analysis does not make
     open: bool = True
 
     @property

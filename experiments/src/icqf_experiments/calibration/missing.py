@@ -37,38 +37,18 @@ PUBLIC_SIZE = 300
 
 @dataclass(frozen=True)
 class Scenario:
-    """How a study is drawn, and how its participants leave answers out.
+    """How a study is drawn, and how its participants leave answers out."""
 
-    Parameters
-    ----------
-    signal, form : str
-        As in `Population`.
-    n : int
-        Participants.
-    share : float
-        Of answers left out, on average.
-    spread : float
-        Standard deviation, between participants, of the log-odds of leaving an item out.
-    by_score, by_age : float
-        What one standard deviation of the first true factor, and of age, adds to these log-odds.
-    by_item : float
-        Standard deviation of the log-odds between items.
-    families : bool
-        Whether participants come in pairs with the same factors who leave out alike.
-    study : str
-        A public study that answers come from; empty for simulated ones.
-    """
-
-    signal: str = "middle"
+    signal: str = "middle"  # as in `Population`
     form: str = "five answers"
-    n: int = 300
-    share: float = 0.08
-    spread: float = 1.2
-    by_score: float = 0.0
-    by_age: float = 0.0
-    by_item: float = 0.5
-    families: bool = False
-    study: str = ""
+    n: int = 300  # participants
+    share: float = 0.08  # of answers left out, on average
+    spread: float = 1.2  # standard deviation, between participants, of the log-odds of leaving an item out
+    by_score: float = 0.0  # what one standard deviation of the first true factor adds to these log-odds
+    by_age: float = 0.0  # what one standard deviation of age adds to them
+    by_item: float = 0.5  # standard deviation of the log-odds between items
+    families: bool = False  # whether participants come in pairs with the same factors who leave out alike
+    study: str = ""  # a public study that answers come from; empty for simulated ones
 
     @property
     def answers(self) -> str:

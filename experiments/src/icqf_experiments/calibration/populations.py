@@ -32,26 +32,14 @@ FORMS: dict[str, tuple[tuple[float, ...], float]] = {
 
 @dataclass(frozen=True)
 class Population:
-    """Whom simulated studies are drawn from: correlated factors, items with thresholds, minor factors.
+    """Whom simulated studies are drawn from: correlated factors, items with thresholds, minor factors."""
 
-    Parameters
-    ----------
-    signal, form : str
-        A key of `SIGNALS` and one of `FORMS`.
-    k, m : int
-        Factors and items.
-    minor : float
-        Share of the items' variance that twenty minor factors explain, which nobody fits.
-    seed : int
-        Of its loadings and thresholds.
-    """
-
-    signal: str
-    form: str
-    k: int
-    m: int
-    minor: float
-    seed: int
+    signal: str  # a key of `SIGNALS`
+    form: str  # a key of `FORMS`
+    k: int  # factors
+    m: int  # items
+    minor: float  # share of the items' variance that twenty minor factors explain, which nobody fits
+    seed: int  # of its loadings and thresholds
 
     @property
     def answers(self) -> str:
