@@ -28,7 +28,7 @@ from icqf.datasets.simulated import make_cohort
 from icqf.engines.choice import run
 from icqf.engines.torch_batch import packed, packed_starts
 from icqf.models.search import Plan, as_table, run_search
-from icqf.models.selection_rules import best_row, error_table
+from icqf.models.selection_rules import Evidence, best_row
 from icqf.resampling import tolerances
 from icqf.resampling.bootstrap import bootstrap, stability_curve
 from icqf.resampling.folds import folds_of, halves_of
@@ -82,7 +82,7 @@ def _search(problem: Problem) -> None:
     clock = time.perf_counter()
     expected = search("local")
     local = time.perf_counter() - clock
-    choice, here = (best_row(error_table(table))[:2] for table in (found, expected))
+    choice, here = (best_row(Evidence(table).table())[:2] for table in (found, expected))
     apart = (found["error"] / expected["error"] - 1).abs()
     alike = (found["n_iter"] == expected["n_iter"]).mean()
     print(f"\n750 fits at {problem.n} × {problem.m}: {shortest:.3f} s (middle of five {middle:.3f} s)")

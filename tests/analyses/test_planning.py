@@ -12,13 +12,13 @@ from icqf.analyses.planning import (
     Population,
     Populations,
     SamplePlan,
-    drawn_from,
     needed_for,
     score_covariance,
     simulated_agreement,
     subsampled_agreement,
     two_samples,
 )
+from icqf.analyses.short_forms import drawn_from
 from icqf.datasets import load_demo, make_cohort, make_synthetic
 from icqf.models import L1NMF
 from icqf.models.statement import NewAnswers, state

@@ -172,7 +172,7 @@ def test_the_same_seed_gives_the_same_form(model, demo):
 
 def test_who_is_held_out_has_no_part_in_the_choice(model, demo):
     """Neither in the loadings nor in the items of the fold."""
-    choice = _Choice(_form_limits(list(demo.answers), (), (), 4), None, None)
+    choice = _Choice(*_form_limits(list(demo.answers), (), (), 4), None, None)
     fold = folds_of(ModelRecovery.of(model, demo), demo.groups, np.random.default_rng(0)) == 0
     answers = demo.keyed_answers().copy()
     answers[fold] = np.random.default_rng(1).integers(0, 3, (fold.sum(), answers.shape[1]))

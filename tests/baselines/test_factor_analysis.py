@@ -219,7 +219,6 @@ def test_too_many_factors_warn(three_factors):
         ({"n_components": 2.0}, "n_components is 2.0"),
         ({"n_components": True}, "n_components is True"),
         ({"rotation": "equamax"}, "rotation is 'equamax'"),
-        ({"scores": "bartlett"}, "only 'regression'"),
         ({"method": "pa"}, "method is 'pa'"),
         ({"correlation": "tetrachoric"}, "correlation is 'tetrachoric'"),
         ({"correlation": "polychoric"}, "different answers, but polychoric correlations need items with"),

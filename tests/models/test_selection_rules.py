@@ -17,7 +17,6 @@ from icqf.models.selection_rules import (
     best_row,
     choice_elsewhere,
     choose,
-    error_table,
     level_with,
 )
 
@@ -46,9 +45,9 @@ def test_folds_are_pooled_by_weight():
     errors = {(1, 0.1): [1.0, 5.0, 9.0], (2, 0.1): [4.0, 4.0, 4.0]}
     plain = results(errors, hidden=[10, 10, 10])
     heavy = results(errors, hidden=[10, 10, 10], weights=[1000.0, 10.0, 0.0])
-    assert error_table(plain)["error"].tolist() == [5.0, 4.0]
-    np.testing.assert_allclose(error_table(heavy)["error"], [(1000 + 50) / 1010, 4.0])
-    assert choose(error_table(plain), "min")[0] == 2 and choose(error_table(heavy), "min")[0] == 1
+    assert Evidence(plain).table()["error"].tolist() == [5.0, 4.0]
+    np.testing.assert_allclose(Evidence(heavy).table()["error"], [(1000 + 50) / 1010, 4.0])
+    assert choose(Evidence(plain).table(), "min")[0] == 2 and choose(Evidence(heavy).table(), "min")[0] == 1
 
 
 def table(rows):
@@ -74,7 +73,9 @@ STABILITY = pd.DataFrame({"n_components": [2, 3, 4, 5, 6], "agreement": [0.99, 0
 
 
 def test_folds_count_by_the_answers_they_hide():
-    found = error_table(results({(2, 0.1): [1.0, 2.0, 6.0], (3, 0.1): [2.0, 2.0, 2.0]}, hidden=[8, 1, 1]))
+    found = Evidence(
+        results({(2, 0.1): [1.0, 2.0, 6.0], (3, 0.1): [2.0, 2.0, 2.0]}, hidden=[8, 1, 1])
+    ).table()
     assert found["n_components"].tolist() == [2, 3] and found["beta"].tolist() == [0.1, 0.1]
     assert found["error"].tolist() == [pytest.approx((8 * 1 + 2 + 6) / 10), pytest.approx(2.0)]
     spread = np.sqrt(((1 - 3) ** 2 + (2 - 3) ** 2 + (6 - 3) ** 2) / 2 / 3)
@@ -83,22 +84,22 @@ def test_folds_count_by_the_answers_they_hide():
 
 def test_weights_by_hidden_answers_can_turn_the_choice():
     errors = {(2, 0.1): [1.0, 1.0, 9.0], (3, 0.1): [2.0, 2.0, 2.0]}
-    assert choose(error_table(results(errors, hidden=[10, 10, 10])), "min") == (3, 0.1)
-    assert choose(error_table(results(errors, hidden=[10, 10, 1])), "min") == (2, 0.1)
+    assert choose(Evidence(results(errors, hidden=[10, 10, 10])).table(), "min") == (3, 0.1)
+    assert choose(Evidence(results(errors, hidden=[10, 10, 1])).table(), "min") == (2, 0.1)
 
 
 def test_a_fold_that_hides_nothing_says_nothing():
     """Its error is 0 by want of answers."""
-    full = error_table(results({(2, 0.1): [1.0, 2.0], (3, 0.1): [2.0, 2.5]}))
+    full = Evidence(results({(2, 0.1): [1.0, 2.0], (3, 0.1): [2.0, 2.5]})).table()
     holed = results({(2, 0.1): [1.0, 2.0, 0.0], (3, 0.1): [2.0, 2.5, 0.0]}, hidden=[10, 10, 0])
-    pd.testing.assert_frame_equal(error_table(holed), full)
+    pd.testing.assert_frame_equal(Evidence(holed).table(), full)
     assert elsewhere(holed, "one_se").shares["share"].sum() == pytest.approx(1)
 
 
 def test_repeats_add_no_participants():
     """The mean is over all folds; its standard error is that of one division."""
     one, two = results({(2, 0.1): [1.0, 2.0]}), results({(2, 0.1): [3.0, 6.0]}).assign(repeat=1)
-    found = error_table(pd.concat([one, two], ignore_index=True))
+    found = Evidence(pd.concat([one, two], ignore_index=True)).table()
     assert found["error"].tolist() == [3.0]
     assert found["standard_error"][0] == pytest.approx(np.sqrt((0.5**2 + 1.5**2) / 2))
 
@@ -110,23 +111,23 @@ def test_the_standard_error_is_between_participants():
     squares = np.add.outer(np.zeros(4), own) + 0.01 * rng.random((4, 50))
     found = results({(2, 0.1): squares.mean(axis=1)})
     blocks = {(0, fold, 2, 0.1): np.array([squares[fold], np.ones(50)]) for fold in range(4)}
-    (error,) = error_table(found, blocks)["standard_error"]
+    (error,) = Evidence(found, blocks).table()["standard_error"]
     assert error == pytest.approx(squares.mean(axis=0).std(ddof=1) / np.sqrt(50), rel=1e-6)
-    assert error_table(found)["standard_error"][0] < error / 10
+    assert Evidence(found).table()["standard_error"][0] < error / 10
 
 
 def test_candidates_that_were_given_up_are_compared_where_they_were_fitted():
     """Folds differ in difficulty: the second half is easy, and only the best was fitted there."""
     found = results({(2, 0.1): [5.0, 5.2, 1.0, 1.0], (3, 0.1): [5.5, 5.7]})
-    errors = error_table(found)
+    errors = Evidence(found).table()
     assert errors["error"].tolist() == pytest.approx([3.05, 3.55]) and errors["n_folds"].tolist() == [4, 2]
     assert best_row(errors)[0] == 2 and choose(errors, "min") == (2, 0.1)
     lucky = results({(2, 0.1): [5.0, 5.2, 1.0, 1.0], (3, 0.1): [4.9, 5.1]})
-    assert choose(error_table(lucky), "min") == (2, 0.1)  # it had been given up
+    assert choose(Evidence(lucky).table(), "min") == (2, 0.1)  # it had been given up
 
 
 def test_one_fold_has_no_standard_error():
-    assert error_table(results({(2, 0.1): [1.0]}))["standard_error"].tolist() == [0.0]
+    assert Evidence(results({(2, 0.1): [1.0]})).table()["standard_error"].tolist() == [0.0]
 
 
 def test_best():
@@ -205,7 +206,7 @@ def test_a_resample_that_draws_every_fold_once_is_the_choice_itself(folds, n_ks,
     hidden = rng.integers(1, 20, folds)
     stability = pd.DataFrame({"n_components": np.unique(ks), "agreement": rng.permutation(n_ks) / n_ks})
     columns = {(int(k), float(b)): errors[:, at] for at, (k, b) in enumerate(zip(ks, betas, strict=True))}
-    expected = choose(error_table(results(columns, hidden)), rule, stability=stability, within=within)
+    expected = choose(Evidence(results(columns, hidden)).table(), rule, stability=stability, within=within)
     agreement = stability.set_index("n_components")["agreement"].reindex(ks).to_numpy()
     mean = hidden @ errors / hidden.sum()
     agreement = agreement if rule == "stable" else None
@@ -281,7 +282,7 @@ def test_the_share_is_what_fresh_seeds_do(gap):
     for _ in range(60):
         found = divisions(rng, gap, 0.6, n=5)
         said.append(float(elsewhere(found, "min").by_k().get(3, 0.0)))
-        chosen.append(choose(error_table(found), "min")[0] == 3)
+        chosen.append(choose(Evidence(found).table(), "min")[0] == 3)
     assert np.mean(said) == pytest.approx(np.mean(chosen), abs=0.1)
 
 

@@ -24,7 +24,7 @@ from icqf.models import L1NMF
 from icqf.models.icqf import ICQF
 from icqf.models.multistart import solver_of
 from icqf.models.search import Plan, Task, as_table, run_task
-from icqf.models.selection_rules import best_row, error_table
+from icqf.models.selection_rules import Evidence, best_row
 from icqf.report.blocks import Grid, Picture
 from icqf.resampling import tolerances
 from icqf.resampling.folds import make_folds
@@ -126,7 +126,7 @@ def _cross_validated(
     how: dict[str, Any] = {"thorough": design.thorough, "solver": solver}
     plan = Plan(problem, (folds,), (design.beta,), "nndsvd", tol, 500, **how)
     trials = run_task(plan, Task(tuple(plan.every_fold), tuple(ks)))
-    return best_row(error_table(as_table(trials)))[0]
+    return best_row(Evidence(as_table(trials)).table())[0]
 
 
 def _by_factor_analysis(design: Table1Design, data: Synthetic, seed: int) -> dict[str, int]:

@@ -27,7 +27,6 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.data.settings import ADAPTIVE_WIDTH, PENALTIES, check_parameter
 from icqf.data.validate import EmptyRowsWarning
 from icqf.errors import InputError, did_you_mean
-from icqf.models.base import FittedModel
 from icqf.models.icqf import ICQF
 from icqf.models.score_intervals import simulate_participants
 from icqf.models.statement import NewAnswers, state
@@ -366,7 +365,7 @@ class _Session:
 
 
 def adaptive_form(
-    model: FittedModel, items: str | Iterable[str] = "*", *, width: float = ADAPTIVE_WIDTH
+    model: ICQF, items: str | Iterable[str] = "*", *, width: float = ADAPTIVE_WIDTH
 ) -> AdaptiveForm:
     """Make a form that asks item by item and stops when every interval is narrow enough.
 

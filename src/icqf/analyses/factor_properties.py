@@ -355,9 +355,11 @@ class ScoreTables:
     n_scored: int
 
 
-def describe_scores(
-    scores: pd.DataFrame, *, top: float = 1.0, present: float = 0.1, bins: int = 40
-) -> ScoreTables:
+_PRESENT = 0.1  # share of the highest score from which a participant has a factor
+_BARS = 40  # of the histograms
+
+
+def describe_scores(scores: pd.DataFrame, *, top: float = 1.0) -> ScoreTables:
     """Describe scores: their distributions, how many factors participants have, and their correlations.
 
     Parameters
@@ -365,11 +367,7 @@ def describe_scores(
     scores : DataFrame (n, k)
         Rows with missing scores are left out.
     top : float
-        Highest possible score.
-    present : float
-        Share of it from which a participant counts as having the factor.
-    bins : int
-        Bars of the histograms.
+        Highest possible score; a participant has a factor from a tenth of it.
 
     Examples
     --------
@@ -383,7 +381,7 @@ def describe_scores(
     2        2  1  0.333333
     """
     scores = scores.dropna()
-    n, threshold = len(scores), present * top
+    n, threshold = len(scores), _PRESENT * top
     factors = pd.DataFrame(
         {
             "mean": scores.mean(),
@@ -394,7 +392,7 @@ def describe_scores(
             "high": (scores >= 0.5 * top).mean(),
         }
     )
-    edges = np.linspace(0, max(top, float(scores.to_numpy().max(initial=top))), bins + 1)
+    edges = np.linspace(0, max(top, float(scores.to_numpy().max(initial=top))), _BARS + 1)
     histograms = {name: np.histogram(values[values > 0], edges)[0] for name, values in scores.items()}
     counts = np.bincount((scores >= threshold).sum(axis=1), minlength=scores.shape[1] + 1)
     n_present = pd.DataFrame({"factors": range(len(counts)), "n": counts, "share": counts / n})

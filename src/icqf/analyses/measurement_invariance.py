@@ -384,12 +384,8 @@ def invariance(
         How often groups are permuted.
     n_resamples : int
         Resamples of each group behind the intervals of its loadings.
-    n_jobs : int, optional
-        Processes; the result does not depend on it.
-    checkpoint : path, optional
-        Journal from which an interrupted run continues.
-    callback : callable, optional
-        Called with the progress.
+    n_jobs, checkpoint, callback, random_state
+        As for `icqf.ICQFCV`.
 
     Examples
     --------

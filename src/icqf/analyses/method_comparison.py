@@ -569,8 +569,8 @@ def over_splits(
     return pd.DataFrame(columns).reset_index()
 
 
-def bands(table: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFrame:
-    """The mean of a value for each method and size, with its t interval (from 3 values on).
+def bands(table: pd.DataFrame, value: str) -> pd.DataFrame:
+    """The mean of a value for each method and size, with its 95 % t interval (from 3 values on).
 
     Examples
     --------
@@ -583,7 +583,7 @@ def bands(table: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFra
     rows = []
     for (method, size), values in table.groupby(["method", "size"], sort=False)[value]:
         n, mean = len(values), float(values.mean())
-        half = float(stats.t.ppf((1 + level) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 2 else 0.0
+        half = float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 2 else 0.0
         rows.append({"method": method, "size": size, value: mean, "low": mean - half, "high": mean + half})
     return pd.DataFrame(rows)
 
@@ -597,12 +597,11 @@ def compare_methods(
     *,
     method: str = "ICQF",
     by: Sequence[str] = ("size",),
-    alpha: float = ALPHA,
 ) -> pd.DataFrame:
     """Test one method against each other one, split by split.
 
     One-sided Wilcoxon signed-rank tests in both directions; the p-values of each direction are adjusted for
-    the false discovery rate (Benjamini and Hochberg).
+    the false discovery rate (Benjamini and Hochberg), of which 1 % counts as a difference.
 
     Parameters
     ----------
@@ -614,8 +613,6 @@ def compare_methods(
         The method to test.
     by : sequence of str
         A separate test for each value of these columns.
-    alpha : float
-        False discovery rate below which a difference counts.
 
     Returns
     -------
@@ -656,7 +653,7 @@ def compare_methods(
     for side in ("better", "worse"):
         tests[f"q_{side}"] = stats.false_discovery_control(tests[f"p_{side}"]) if len(tests) else []
     tests["verdict"] = np.select(
-        [tests["q_better"] <= alpha, tests["q_worse"] <= alpha, 0.5 ** tests["n_splits"] > alpha],
+        [tests["q_better"] <= ALPHA, tests["q_worse"] <= ALPHA, 0.5 ** tests["n_splits"] > ALPHA],
         ["better", "worse", "too few splits"],
         "no difference",
     )
@@ -696,9 +693,9 @@ class Stability:
         measures = [name for name in (*MEASURES, "truth") if name in self.table]
         return over_splits(self.table, ["size", "method"], measures, ["n_training", "k_full", "k"])
 
-    def tests(self, method: str = "ICQF", *, measure: str = "pearson") -> pd.DataFrame:
-        """Tests of a method's agreement against the others'; see `compare_methods`."""
-        return compare_methods(self.table, measure, method=method)
+    def tests(self) -> pd.DataFrame:
+        """Tests of ICQF's agreement against that of the others; see `compare_methods`."""
+        return compare_methods(self.table, "pearson")
 
 
 def stability(
@@ -795,9 +792,9 @@ class Replication:
         """Mean over splits of each measure, and the median number of factors, by method."""
         return over_splits(self.table, ["method"], (*MEASURES, "pearson_sd"), ["k_a", "k_b"])
 
-    def tests(self, method: str = "ICQF", *, measure: str = "pearson") -> pd.DataFrame:
-        """Tests of a method's agreement against the others'; see `compare_methods`."""
-        return compare_methods(self.table.assign(size=FULL), measure, method=method)
+    def tests(self) -> pd.DataFrame:
+        """Tests of ICQF's agreement against that of the others; see `compare_methods`."""
+        return compare_methods(self.table.assign(size=FULL), "pearson")
 
 
 def replication(
@@ -889,11 +886,11 @@ class DiagnosticAUC:
             index="label", columns=["size", "method"], values="auc", sort=False, observed=True
         )
 
-    def tests(self, method: str = "ICQF", *, each_label: bool = False) -> pd.DataFrame:
-        """Tests of a method's area against the others'; see `compare_methods`."""
+    def tests(self, *, each_label: bool = False) -> pd.DataFrame:
+        """Tests of ICQF's area against that of the others; see `compare_methods`."""
         if each_label:
-            return compare_methods(self.table, "auc", method=method, by=("size", "label"))
-        return compare_methods(self.over_labels(), "auc", method=method)
+            return compare_methods(self.table, "auc", by=("size", "label"))
+        return compare_methods(self.over_labels(), "auc")
 
 
 def diagnostic_auc(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -295,7 +294,7 @@ class _Filled:
         return replace(self.own, observations=replace(observations, answers=answers, hidden=hidden))
 
 
-def sensitivity_sentence(missing: MissingAnswers, *, highest: Sequence[float] = DELTAS) -> str:
+def sensitivity_sentence(missing: MissingAnswers) -> str:
     """Whether loadings and scores are robust to what the missing answers might have been.
 
     Examples
@@ -307,7 +306,7 @@ def sensitivity_sentence(missing: MissingAnswers, *, highest: Sequence[float] = 
     >>> sensitivity_sentence(found).split(":")[0]
     'Robust'
     """
-    largest, robust = max(highest), missing.robust_up_to
+    largest, robust = max(DELTAS), missing.robust_up_to
     size = "" if robust is None else f"{robust:g}"
     if robust == largest:
         verdict = f"Robust: were the missing answers up to {largest:g} SD higher or lower than expected"

@@ -16,7 +16,7 @@ from icqf.errors import InputError
 from icqf.models.score_intervals import ScoreIntervals, reliable_change, simulate_participants
 
 if TYPE_CHECKING:
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
 
 Array = NDArray[Any]
 UNEXPECTED = 0.01  # share of the answers of simulated participants
@@ -81,12 +81,11 @@ class Person:
 
 
 def describe_person(
-    model: FittedModel,
+    model: ICQF,
     answers: Questionnaire,
     *,
     before: Questionnaire | None = None,
     usual: UsualAnswers | None = None,
-    level: float = 0.9,
 ) -> Person:
     """Describe the answers of one person.
 
@@ -100,8 +99,6 @@ def describe_person(
         The answers of the same participant at the visit before.
     usual : UsualAnswers, optional
         Of this model, if the answers of several persons are described.
-    level : float
-        Probability of the intervals.
 
     Examples
     --------
@@ -119,10 +116,10 @@ def describe_person(
     with warnings.catch_warnings(action="ignore", category=UserWarning):
         intervals, change, unexpected = None, None, None
         if model.score_distribution_ is not None:
-            intervals = model.score_intervals(answers, level=level)
+            intervals = model.score_intervals(answers)
             unexpected = (usual or UsualAnswers.of(model)).among(model, answers)
             if before is not None:
-                change = reliable_change(model.score_intervals(before, level=level), intervals).droplevel(0)
+                change = reliable_change(model.score_intervals(before), intervals).droplevel(0)
         scores = np.asarray(model.transform(answers))[0] if intervals is None else intervals.scores.iloc[0]
         return Person(
             str(answers.answers.index[0]),
@@ -135,7 +132,7 @@ def describe_person(
         )
 
 
-def _raises(model: FittedModel, answers: Questionnaire) -> pd.DataFrame:
+def _raises(model: ICQF, answers: Questionnaire) -> pd.DataFrame:
     """How much each answer raises each score: the score as it is, minus the score with the lowest answer."""
     given = answers.keyed_answers().to_numpy(dtype=float)[0]
     lowest = model.item_range_["min"].to_numpy()
@@ -184,7 +181,7 @@ class UsualAnswers:
     chances: tuple[Array, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, model: FittedModel) -> UsualAnswers:
+    def of(cls, model: ICQF) -> UsualAnswers:
         """Simulate participants of a model, always the same ones."""
         drawn = simulate_participants(model, N_SIMULATED)
         low, high = model.item_range_.to_numpy(dtype=float).T
@@ -194,7 +191,7 @@ class UsualAnswers:
         limit = float(np.quantile(tails, UNEXPECTED))
         return cls(limit, (tails <= limit).sum(axis=1), drawn.chances)
 
-    def among(self, model: FittedModel, person: Questionnaire) -> Unexpected:
+    def among(self, model: ICQF, person: Questionnaire) -> Unexpected:
         """The unexpected answers of one person."""
         keyed = person.keyed_answers().reset_index(drop=True)
         confounds = None if person.confounds is None else person.confounds.reset_index(drop=True)
@@ -215,7 +212,7 @@ class UsualAnswers:
 
 
 def answer_tails(
-    model: FittedModel, chances: Sequence[Array], keyed: pd.DataFrame, confounds: pd.DataFrame | None
+    model: ICQF, chances: Sequence[Array], keyed: pd.DataFrame, confounds: pd.DataFrame | None
 ) -> tuple[Array, Array]:
     """Return the probability (n, m) of answers as high or as low as these or more so, and expected answers.
 

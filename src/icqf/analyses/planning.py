@@ -22,7 +22,7 @@ from icqf.engines.choice import run
 from icqf.engines.parallel import run_all
 from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, listed
-from icqf.models.base import FittedModel
+from icqf.models.icqf import ICQF
 from icqf.models.statement import NewAnswers, state
 from icqf.resampling import tolerances
 from icqf.resampling.bootstrap import best_fits
@@ -46,13 +46,13 @@ class Population:
     ranges, and answers are missing as often as in the fit.
     """
 
-    model: FittedModel
+    model: ICQF
     loadings: Array  # (k, m), in the items' own units
     covariance: Array  # (k, k) of the scores
     noise: Array  # (m,), standard deviation of the answers about what is expected, in the items' own units
 
     @classmethod
-    def of(cls, model: FittedModel) -> Population:
+    def of(cls, model: ICQF) -> Population:
         """The population that the model's statistics show, with the errors of its fit taken for truth."""
         counted = np.maximum(model.n_participants_ - model.fit_statistics_.missing, 1)
         noise = np.sqrt(model.fit_statistics_.sse / counted) / model.item_scale_
@@ -97,7 +97,7 @@ class Populations:
     errors: Array  # (k, m), mean squared error of loadings in such fits, in the items' own units
 
     @classmethod
-    def behind(cls, model: FittedModel, rng: np.random.Generator) -> Populations:
+    def behind(cls, model: ICQF, rng: np.random.Generator) -> Populations:
         """Find them by fitting simulated studies of the model's own size.
 
         Fitted scores and loadings hold some of the sample's errors: scores vary more than true ones, and
@@ -160,7 +160,7 @@ def _correlation(covariance: Array) -> Array:
     return np.asarray(covariance / np.outer(size, size))
 
 
-def score_covariance(model: FittedModel) -> Array:
+def score_covariance(model: ICQF) -> Array:
     """Covariance (k, k) of the scores that the model was fitted with, as far as its statistics tell.
 
     A factor r explains Σ_i (x_ij − x̄_j)(w_ir − w̄_r) q_jr of an item j, which divided by q_jr n is the
@@ -188,7 +188,7 @@ def _definite(correlation: Array) -> Array:
     return fixed / np.outer(size, size)
 
 
-def _confounds(model: FittedModel, rng: np.random.Generator, n: int) -> pd.DataFrame | None:
+def _confounds(model: ICQF, rng: np.random.Generator, n: int) -> pd.DataFrame | None:
     columns: dict[str, Any] = {}
     for column in model.confound_encoder_.columns:
         if column.categories is None:
@@ -320,7 +320,7 @@ class SamplePlan:
 
 
 def plan(
-    model: FittedModel,
+    model: ICQF,
     X: Any = None,
     *,
     confounds: Any = None,
@@ -352,12 +352,8 @@ def plan(
         Numbers of participants to try.
     n_repeats : int
         Pairs of studies of each size.
-    n_jobs : int, optional
-        Processes; the result does not depend on it.
-    checkpoint : path, optional
-        Journal of finished work, from which an interrupted run is continued.
-    callback : callable, optional
-        Called with the progress.
+    n_jobs, checkpoint, callback, random_state
+        As for `icqf.ICQFCV`.
 
     Notes
     -----
@@ -396,14 +392,23 @@ def plan(
                     "factors, or plan from answers."
                 )
             shared = [name for name, one in zip(names, alone, strict=True) if not one]
-            rows = [_halved_row(size, n, table[~alone], shared) for size in wanted]
+            by_halves = {
+                size: probability_of(stepped_up(table["halves"], size / n), table["largest"])[~alone]
+                for size in wanted
+            }
+            rows = [_row(size, HALVES, each, shared) for size, each in by_halves.items()]
             return replace(
                 _plan_of(rows, shared, 0, n),
                 left_out=tuple(name for name, one in zip(names, alone, strict=True) if one),
             )
         populations = Populations.behind(model, _generator(random_state))
-        found = simulated_agreement(model, populations, sizes=wanted, **settings)
-        return _plan_of([_row(n, SIMULATED, found[n], names) for n in wanted], names, n_repeats, None)
+        agreement = simulated_agreement(model, populations, sizes=wanted, **settings)
+        found = {n: agreement[n] >= FOUND for n in wanted}
+        rows = [
+            _row(n, SIMULATED, each.mean(axis=0), names, float(each.all(axis=1).mean()))
+            for n, each in found.items()
+        ]
+        return _plan_of(rows, names, n_repeats, None)
     n_pilot = state(model, NewAnswers(model, X, confounds)).problem.n
     half, wanted = n_pilot // 2, _within_reach(wanted, n_pilot)
     if half < max(FEWEST, 2 * len(names)):
@@ -414,7 +419,7 @@ def plan(
     below = [n for n in wanted if n <= half] + [half] * (wanted[-1] > half and half not in wanted)
     found = subsampled_agreement(model, X, confounds=confounds, sizes=below, **settings)
     rows = [
-        _row_of(
+        _row(
             n,
             SUBSAMPLES if n <= half else STEPPED_UP,
             _likely(n, stepped_up(found[min(n, half)], max(n / half, 1))),
@@ -426,7 +431,7 @@ def plan(
 
 
 def subsampled_agreement(
-    model: FittedModel,
+    model: ICQF,
     X: Any,
     *,
     confounds: Any = None,
@@ -443,7 +448,7 @@ def subsampled_agreement(
 
 
 def simulated_agreement(
-    model: FittedModel,
+    model: ICQF,
     populations: Populations,
     *,
     sizes: Sequence[int],
@@ -498,12 +503,6 @@ def _within_reach(sizes: Sequence[int], n: int) -> list[int]:
     return found
 
 
-def _halved_row(size: int, n: int, table: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
-    """A row of the curve, from the agreement of halves of n: the replication probability at another size."""
-    probabilities = probability_of(stepped_up(table["halves"], size / n), table["largest"])
-    return _row_of(size, HALVES, probabilities, names)
-
-
 def _likely(n: int, agreement: Array) -> Array:
     """How likely a second study of n participants finds each factor, from the agreement (pairs, k)."""
     z = fisher_z(agreement.mean(axis=0))
@@ -511,23 +510,13 @@ def _likely(n: int, agreement: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-logit)))
 
 
-def _row_of(n: int, source: str, probabilities: Array, names: Sequence[str]) -> dict[str, Any]:
-    """A row of the curve, from the probability of each factor."""
-    about = {
-        "n": n,
-        "source": source,
-        "mean": float(probabilities.mean()),
-        "every": float(probabilities.prod()),
-    }
+def _row(
+    n: int, source: str, probabilities: Array, names: Sequence[str], every: float | None = None
+) -> dict[str, Any]:
+    """A row of the curve, from the probability of each factor, and of all if these are not independent."""
+    every = float(probabilities.prod()) if every is None else every
+    about = {"n": n, "source": source, "mean": float(probabilities.mean()), "every": every}
     return {**about, **dict(zip(names, probabilities.tolist(), strict=True))}
-
-
-def _row(n: int, source: str, agreement: Array, names: Sequence[str]) -> dict[str, Any]:
-    """A row of the curve, from the agreement (pairs, k) of simulated studies: shares of pairs."""
-    found = agreement >= FOUND
-    shares = dict(zip(names, found.mean(axis=0).tolist(), strict=True))
-    about = {"n": n, "source": source, "mean": float(found.mean())}
-    return {**about, "every": float(found.all(axis=1).mean()), **shares}
 
 
 def _plan_of(
@@ -561,7 +550,7 @@ def _pairs_of_studies(
     return {n: np.array([done[f"{n} {at}"]["agreement"] for at in range(n_repeats)]) for n in sizes}
 
 
-def _simulated(model: FittedModel, populations: Populations, n: int, seed: Any) -> dict[str, list[float]]:
+def _simulated(model: ICQF, populations: Populations, n: int, seed: Any) -> dict[str, list[float]]:
     """Agreement of two studies that are simulated from one population."""
     rng = np.random.default_rng(seed)
     population = populations.draw(rng)
@@ -569,7 +558,7 @@ def _simulated(model: FittedModel, populations: Populations, n: int, seed: Any) 
 
 
 def _subsampled(
-    model: FittedModel, problem: Problem, units: Array | None, n: int, seed: Any
+    model: ICQF, problem: Problem, units: Array | None, n: int, seed: Any
 ) -> dict[str, list[float]]:
     """Agreement of two disjoint subsamples."""
     rng = np.random.default_rng(seed)
@@ -590,7 +579,7 @@ def two_samples(total: int, n: int, units: Array | None, rng: np.random.Generato
     return np.sort(first), np.sort(rest[~np.isin(units[rest], units[first])][:n])
 
 
-def _agreement(model: FittedModel, one: Problem, other: Problem) -> dict[str, list[float]]:
+def _agreement(model: ICQF, one: Problem, other: Problem) -> dict[str, list[float]]:
     """For each factor of the model, the correlation of its counterparts in two studies.
 
     A counterpart that one item carries is that item, which needs no study to be found, and counts as 0.

@@ -24,7 +24,6 @@ from icqf.engines.parallel import closing_quietly, effective_n_jobs, start_calls
 from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.model_file import StoredModel
-from icqf.models.base import FittedModel
 from icqf.models.icqf import ICQF
 from icqf.models.meta import MetaICQF
 from icqf.models.persistence import rebuild
@@ -44,7 +43,7 @@ _BY_ITEM = (
 )
 
 
-def reduced_model(model: FittedModel, items: Iterable[str]) -> ICQF:
+def reduced_model(model: ICQF, items: Iterable[str]) -> ICQF:
     """Return a model that scores some of the items as if the others were missing.
 
     Loadings stay as fitted; fit statistics (objective, certificate, starts, replication) are those of the
@@ -74,7 +73,7 @@ def reduced_model(model: FittedModel, items: Iterable[str]) -> ICQF:
     return with_items(model, chosen)
 
 
-def with_items(model: FittedModel, items: list[str]) -> ICQF:
+def with_items(model: ICQF, items: list[str]) -> ICQF:
     """The model of these items, in this order."""
     return rebuild(ICQF, _reduced(model.describe(), items))
 
@@ -320,13 +319,13 @@ def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) 
 class ModelRecovery:
     """How well forms of a model's items recover the scores of participants."""
 
-    model: FittedModel
+    model: ICQF
     problem: Problem  # of the participants with answers
     answered: Array  # (n,), which participants of the table these are
     wanted: Array  # (k, n), their scores from all items
 
     @classmethod
-    def of(cls, model: FittedModel, X: Any, *, confounds: Any = None) -> ModelRecovery:
+    def of(cls, model: ICQF, X: Any, *, confounds: Any = None) -> ModelRecovery:
         """For the participants of a table."""
         stated = state(model, NewAnswers(model, X, confounds))
         problem, answered = stated.problem, stated.kept
@@ -393,7 +392,7 @@ class ModelRecovery:
         """Which participants (n,) answered all of these items."""
         return np.asarray((self.problem.answers[:, list(form)] >= 0).all(axis=1))
 
-    def _stated(self, form: Sequence[int]) -> tuple[FittedModel, Problem]:
+    def _stated(self, form: Sequence[int]) -> tuple[ICQF, Problem]:
         """The problem of these items, and a model that solves it (but is not a whole one, to save time)."""
         items, model = np.sort(form), self.model
         weight = model.item_weight
@@ -429,7 +428,7 @@ class ModelRecovery:
 
 
 def drawn_from(
-    model: FittedModel, problem: Problem, scores: Array, rng: np.random.Generator, n: int, *, gaps: bool
+    model: ICQF, problem: Problem, scores: Array, rng: np.random.Generator, n: int, *, gaps: bool
 ) -> Problem:
     """The problem of n simulated participants: the scores of one, and the answers of others like it.
 
@@ -503,7 +502,7 @@ class _ItemsLeftOut:
         return np.column_stack([changes, (self.apart * other.apart).sum(axis=1)])
 
 
-def _items_left_out(model: FittedModel, problem: Problem, scores: Array | None = None) -> _ItemsLeftOut:
+def _items_left_out(model: ICQF, problem: Problem, scores: Array | None = None) -> _ItemsLeftOut:
     scores = model.solve_scores(problem) if scores is None else scores
     own, Q = problem.unscaled(), model.components_
     seen = own.answers.T >= 0
@@ -522,7 +521,7 @@ def _items_left_out(model: FittedModel, problem: Problem, scores: Array | None =
 class SimulatedRecovery:
     """The same for simulated participants, without the bound on reconstructed answers."""
 
-    model: FittedModel
+    model: ICQF
     problem: Problem
     wanted: Array  # (k, n)
 
@@ -939,7 +938,7 @@ class ShortForm:
 
 
 def shortform(
-    model: FittedModel | MetaICQF,
+    model: ICQF | MetaICQF,
     X: Any,
     *,
     confounds: Any = None,
@@ -983,12 +982,8 @@ def shortform(
         Time per item, or of each item; items are then chosen by their gain per minute.
     max_minutes : float, optional
         Most minutes of the form.
-    random_state : int, RandomState or None
-        Seed of the folds and simulated participants.
-    n_jobs : int, optional
-        Processes; the form does not depend on it.
-    callback : callable, optional
-        Called with the progress.
+    random_state, n_jobs, callback
+        As for `icqf.ICQFCV`.
 
     Examples
     --------
@@ -1007,8 +1002,7 @@ def shortform(
     recovery = MetaRecovery if isinstance(model, MetaICQF) else ModelRecovery
     everyone: Any = recovery.of(model, X, confounds=confounds)
     names = list(everyone.items)
-    limits = _form_limits(names, keep, drop, max_items)
-    choice = _Choice(limits, *_minutes(names, minutes, max_minutes))
+    choice = _Choice(*_form_limits(names, keep, drop, max_items), *_minutes(names, minutes, max_minutes))
     if correlation is not None:
         check_parameter("correlation", correlation)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
@@ -1022,8 +1016,8 @@ def shortform(
     streams = rng.spawn(number + 1)
 
     def told(done: int) -> Callable[[Progress], object] | None:
-        whole = (number + 1) * limits.length
-        return callback and (lambda now: callback(Progress(done * limits.length + now.done, whole)))
+        whole = (number + 1) * choice.length
+        return callback and (lambda now: callback(Progress(done * choice.length + now.done, whole)))
 
     alone = effective_n_jobs(n_jobs) == 1  # only then can each fold tell its progress
     calls = (
@@ -1040,7 +1034,7 @@ def shortform(
         for each in found:
             folds.append(each)
             if callback is not None:
-                callback(Progress((1 + len(folds)) * limits.length, (1 + number) * limits.length))
+                callback(Progress((1 + len(folds)) * choice.length, (1 + number) * choice.length))
     curve = _curve(everyone, folds, forms, choice.minutes)
     if correlation is not None:
         curve = _up_to(curve, correlation)
@@ -1077,12 +1071,14 @@ class _HeldOut:
 class _Choice:
     """How items are chosen."""
 
-    limits: _FormLimits
+    keep: tuple[int, ...]
+    drop: frozenset[int]
+    length: int
     minutes: Array | None
     max_minutes: float | None
 
     def ranked(self, participants: Any) -> tuple[int, ...]:
-        return top_loading(participants.shares, self.limits.length, self.limits.keep, self.limits.drop)
+        return top_loading(participants.shares, self.length, self.keep, self.drop)
 
     def forms(
         self, participants: Any, rng: np.random.Generator, callback: Callable[[Progress], object] | None
@@ -1091,9 +1087,9 @@ class _Choice:
         ranked, limit = self.ranked(participants), self.max_minutes
         forms = search_forms(
             participants.simulated(rng),
-            max_items=self.limits.length,
-            keep=self.limits.keep,
-            drop=self.limits.drop,
+            max_items=self.length,
+            keep=self.keep,
+            drop=self.drop,
             minutes=self.minutes,
             max_minutes=np.inf if limit is None else limit,
             begin=ranked,
@@ -1142,16 +1138,9 @@ def _up_to(curve: pd.DataFrame, correlation: float) -> pd.DataFrame:
     return curve
 
 
-@dataclass(frozen=True)
-class _FormLimits:
-    keep: tuple[int, ...]
-    drop: frozenset[int]
-    length: int
-
-
 def _form_limits(
     names: list[str], keep: str | Iterable[str], drop: str | Iterable[str], max_items: int | None
-) -> _FormLimits:
+) -> tuple[tuple[int, ...], frozenset[int], int]:
     """Positions of the items to keep and to drop, and the length of the form, checked."""
     if max_items is not None:
         check_parameter("max_items", max_items)
@@ -1181,9 +1170,7 @@ def _form_limits(
             value=max_items,
         )
     places = {name: at for at, name in enumerate(names)}
-    return _FormLimits(
-        tuple(places[name] for name in kept), frozenset(places[name] for name in dropped), max_items
-    )
+    return tuple(places[name] for name in kept), frozenset(places[name] for name in dropped), max_items
 
 
 def _minutes(

@@ -291,8 +291,7 @@ def _pairwise(X: Floats, names: Sequence[Any] | None) -> Moments:
     if seen.all():
         R = Z.T @ Z / (len(X) - 1)
     else:
-        O = seen.astype(np.float64)
-        n = O.T @ O
+        n, cross, spread = pairwise_sums(Z, seen.astype(np.float64))
         if n.min() < 2:
             i, j = np.unravel_index(int(np.argmin(n)), n.shape)
             raise InputError(
@@ -300,10 +299,6 @@ def _pairwise(X: Floats, names: Sequence[Any] | None) -> Moments:
                 f"{counted(int(n[i, j]), 'participant')}, too few for a correlation; drop one of them or use "
                 "correlation='em'."
             )
-        total = Z.T @ O  # [i, j]: sum of item i over the participants who also answered item j
-        square = (Z * Z).T @ O - total**2 / n
-        cross = Z.T @ Z - total * total.T / n
-        spread = square * square.T
         if np.any(spread <= 1e-20 * n**2):
             i, j = np.unravel_index(int(np.argmin(spread / n**2)), n.shape)
             raise InputError(
@@ -314,6 +309,18 @@ def _pairwise(X: Floats, names: Sequence[Any] | None) -> Moments:
     R = (R + R.T) / 2
     np.fill_diagonal(R, 1.0)
     return Moments(mean, scale, R)
+
+
+def pairwise_sums(Z: Floats, O: Floats, weights: Any = 1.0) -> tuple[Floats, Floats, Floats]:
+    """Of each pair of items, over those who answered both: number, cross product, product of the squares.
+
+    `Z` (n, m) are answers, 0 where missing; `O` (n, m) says where they are.
+    """
+    weighted, number = Z * weights, (O * weights).T @ O
+    n = np.maximum(number, 1.0)
+    total = weighted.T @ O  # [i, j]: sum of item i over the participants who also answered item j
+    square = np.maximum((weighted * Z).T @ O - total**2 / n, 0.0)
+    return number, weighted.T @ Z - total * total.T / n, square * square.T
 
 
 def _expectation_maximization(X: Floats, *, tol: float, max_iter: int) -> Moments:

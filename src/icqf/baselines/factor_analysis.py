@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
@@ -25,7 +26,9 @@ from icqf.baselines.correlation import (
     item_moments,
     item_name,
     kmo,
+    pairwise_sums,
 )
+from icqf.core import start
 from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError
 
@@ -262,16 +265,7 @@ def varimax(
     """
     A = np.asarray(loadings, dtype=np.float64)
     B = A / _lengths(A) if normalize else A
-    T, size = np.eye(A.shape[1]), 0.0
-    for _ in range(max_iter):
-        L = B @ T
-        left, singular, right = linalg.svd(B.T @ (L * (L**2 - np.mean(L**2, axis=0))))
-        T, before, size = left @ right, size, float(singular.sum())
-        if size <= before * (1 + tol):
-            break
-    else:
-        grown = f"its gradient still grew by {size / before - 1:.1e} (tol is {tol:.1e})"
-        _warn_rotation("Varimax", max_iter, grown)
+    T = start.varimax(B, tol=tol, max_iter=max_iter)
     T = _turn_pairs(B, T, angle=10 * math.sqrt(tol), max_iter=max_iter)
     return Rotation(A @ T, np.eye(A.shape[1]), T)
 
@@ -302,24 +296,20 @@ def promax(
     loadings: npt.ArrayLike,
     *,
     power: float = 4,
-    normalize: bool = True,
     tol: float = 1e-5,
-    max_iter: int = 1000,
 ) -> Rotation:
     """Promax: varimax, then an oblique least-squares step towards a target with small loadings shrunk.
 
     The target is the varimax solution ``V`` with each loading raised to `power`, keeping its sign. With
     ``U = argmin ‖V U − target‖`` and its columns scaled so that the factors have variance 1, the loadings are
-    ``V U`` and the factor correlations ``(UᵀU)⁻¹``.
+    ``V U`` and the factor correlations ``(UᵀU)⁻¹``. Items have the same weight in both steps.
 
     Parameters
     ----------
     loadings : array-like of shape (n_items, n_factors)
     power : float, default=4
         Larger gives simpler loadings and more correlated factors.
-    normalize : bool, default=True
-        Give every item the same weight in both steps (Kaiser normalisation).
-    tol, max_iter
+    tol
         As for `varimax`.
 
     Examples
@@ -331,8 +321,7 @@ def promax(
     [[1.0, 0.63], [0.63, 1.0]]
     """
     A = np.asarray(loadings, dtype=np.float64)
-    length = _lengths(A) if normalize else np.ones((len(A), 1))
-    V, _, T = varimax(A / length, normalize=normalize, tol=tol, max_iter=max_iter)
+    V, _, T = varimax(A / _lengths(A), tol=tol)
     U = linalg.lstsq(V, np.sign(V) * np.abs(V) ** power)[0]
     if np.linalg.matrix_rank(U) < U.shape[1]:
         warnings.warn(
@@ -353,7 +342,6 @@ def oblimin(
     loadings: npt.ArrayLike,
     *,
     gamma: float = 0.0,
-    normalize: bool = False,
     tol: float = 1e-7,
     max_iter: int = 5000,
 ) -> Rotation:
@@ -367,8 +355,6 @@ def oblimin(
     loadings : array-like of shape (n_items, n_factors)
     gamma : float, default=0
         Larger values up to 1 allow more correlated factors.
-    normalize : bool, default=False
-        Give every item the same weight (Kaiser normalisation).
     tol : float, default=1e-7
         Stop when the projected gradient is shorter.
 
@@ -388,11 +374,9 @@ def oblimin(
     [[1.0, 0.5], [0.5, 1.0]]
     """
     A = np.asarray(loadings, dtype=np.float64)
-    k = A.shape[1]
-    length = _lengths(A) if normalize else np.ones((len(A), 1))
-    B, T = A / length, np.eye(k)
-    # Columns of T are the factors in the old axes, each of length 1; the loadings are B T⁻ᵀ.
-    L, value, slope = _quartimin(B, T, gamma)
+    T = np.eye(A.shape[1])
+    # Columns of T are the factors in the old axes, each of length 1; the loadings are A T⁻ᵀ.
+    L, value, slope = _quartimin(A, T, gamma)
     step = 1.0
     for _ in range(max_iter):
         direction = slope - T * np.sum(T * slope, axis=0)
@@ -403,7 +387,7 @@ def oblimin(
         for _ in range(60):
             trial = T - step * direction
             trial /= np.sqrt(np.sum(trial**2, axis=0))
-            new = _quartimin(B, trial, gamma)
+            new = _quartimin(A, trial, gamma)
             if value - new[1] >= 0.5 * step * size**2:
                 break
             step /= 2
@@ -412,8 +396,7 @@ def oblimin(
         T, (L, value, slope) = trial, new
     if size > max(tol, 1e-5):
         _warn_rotation("Oblimin", max_iter, f"the gradient was {size:.1e} (tol is {tol:.1e})")
-    transformation = linalg.inv(T).T
-    return Rotation(L * length, T.T @ T, transformation)
+    return Rotation(L, T.T @ T, linalg.inv(T).T)
 
 
 def _quartimin(B: Floats, T: Floats, gamma: float) -> tuple[Floats, float, Floats]:
@@ -520,7 +503,7 @@ def schmid_leiman(
 
 
 _CELLS = 2_000_000  # of matrices that are solved together
-_ROTATIONS = {"varimax": varimax, "promax": promax, "oblimin": oblimin}
+_ROTATIONS: dict[str, Callable[..., Rotation]] = {"varimax": varimax, "promax": promax, "oblimin": oblimin}
 
 
 class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -540,8 +523,6 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         weight all items equally (Kaiser normalisation), oblimin does not.
     method : {"minres", "ml"}, default="minres"
         Minimum residual or maximum likelihood.
-    scores : {"regression"}, default="regression"
-        Thurstone's regression scores, see Notes.
     correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
         How missing answers are treated when items are correlated: each pair of items over the participants
         who answered both, or maximum likelihood from all answers under a multivariate normal. "polychoric"
@@ -618,7 +599,6 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         *,
         rotation: Literal["promax", "varimax", "oblimin"] | None = "promax",
         method: Method = "minres",
-        scores: Literal["regression"] = "regression",
         correlation: CorrelationKind = "pairwise",
         rotation_tol: float | None = None,
         tol: float = 1e-8,
@@ -627,7 +607,6 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_components = n_components
         self.rotation = rotation
         self.method = method
-        self.scores = scores
         self.correlation = correlation
         self.rotation_tol = rotation_tol
         self.tol = tol
@@ -685,8 +664,6 @@ class FactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise InputError(f"n_components is {k!r}; with {m} items choose a whole number from 1 to {m}.")
         if self.rotation is not None and self.rotation not in _ROTATIONS:
             raise InputError(f"rotation is {self.rotation!r}; choose one of {sorted(_ROTATIONS)} or None.")
-        if self.scores != "regression":
-            raise InputError(f"scores is {self.scores!r}; only 'regression' is available.")
         if degrees_of_freedom(m, k) < 0:
             warnings.warn(
                 f"{k} factors of {m} items have more parameters than there are correlations, so many "
@@ -896,12 +873,9 @@ def _resampled(answers: Floats, n_resamples: int, rng: np.random.Generator) -> F
             square = np.diag(cross)
             R[b] = cross / np.sqrt(np.outer(square, square))
         else:
-            count = np.maximum((O * w[:, None]).T @ O, 1.0)
-            total = (Z * w[:, None]).T @ O
-            square = ((Z**2) * w[:, None]).T @ O - total**2 / count
-            cross = (Z * w[:, None]).T @ Z - total * total.T / count
+            _, cross, spread = pairwise_sums(Z, O, w[:, None])
             with np.errstate(invalid="ignore", divide="ignore"):
-                R[b] = cross / np.sqrt(square * square.T)
+                R[b] = cross / np.sqrt(spread)
     R = np.nan_to_num(R)
     at = np.arange(m)
     R[:, at, at] = 1.0

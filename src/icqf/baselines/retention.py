@@ -25,9 +25,11 @@ from icqf.baselines.correlation import (
     is_positive_definite,
     item_moments,
     kmo,
+    pairwise_sums,
 )
 from icqf.baselines.factor_analysis import (
     LOWEST_UNIQUENESS,
+    Extraction,
     Method,
     degrees_of_freedom,
     extract,
@@ -203,6 +205,14 @@ def refuse_wide(answers: Floats, rule: str) -> None:
         )
 
 
+def _refuse_indefinite(R: Floats, n: int, so: str) -> None:
+    if not is_positive_definite(R):
+        raise InputError(
+            f"The correlation matrix of {len(R)} items from {n} participants is not positive definite, so "
+            f"{so}; use correlation='em', more participants, or fewer items."
+        )
+
+
 def _refuse_unknown(name: str, value: str, one: str, other: str) -> None:
     if value not in (one, other):
         raise InputError(f"{name} is {value!r}; choose {one!r} or {other!r}.")
@@ -372,8 +382,8 @@ def velicer_map(
 
     Parameters
     ----------
-    X : array-like of shape (n_participants, n_items)
-        Answers; NaN is a missing answer.
+    X, correlation
+        As for `parallel_analysis`.
     max_components : int, optional
         Default: one less than the number of items.
     power : {2, 4}, default=2
@@ -437,8 +447,8 @@ def bic_factor_analysis(
 
     Parameters
     ----------
-    X : array-like of shape (n_participants, n_items)
-        Answers; NaN is a missing answer.
+    X, correlation
+        As for `parallel_analysis`.
     max_components : int, optional
         Default: 20, or as many as leave degrees of freedom.
     method : {"minres", "ml"}, default="minres"
@@ -466,11 +476,7 @@ def bic_factor_analysis(
     answers, moments = read_answers(X, correlation)
     R = moments.correlation
     m = len(R)
-    if not is_positive_definite(R):
-        raise InputError(
-            f"The correlation matrix of {m} items from {len(answers)} participants is not positive definite, "
-            "so BIC does not exist; use correlation='em', more participants, or fewer items."
-        )
+    _refuse_indefinite(R, len(answers), "BIC does not exist")
     usable = [k for k in range(1, m) if degrees_of_freedom(m, k) > 0]
     if not usable:
         raise InputError(f"{m} items are too few for a factor model with BIC; at least 4 are needed.")
@@ -501,10 +507,8 @@ def empirical_kaiser(X: npt.ArrayLike, *, correlation: CorrelationKind = "pairwi
 
     Parameters
     ----------
-    X : array-like of shape (n_participants, n_items)
-        Answers; NaN is a missing answer.
-    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
-        See `icqf.baselines.item_moments`.
+    X, correlation
+        As for `parallel_analysis`.
 
     Returns
     -------
@@ -573,20 +577,14 @@ def nest(
 
     Parameters
     ----------
-    X : array-like of shape (n_participants, n_items)
-        Answers; NaN is a missing answer.
+    X, quantile, correlation, random_state
+        As for `parallel_analysis`.
     n_iter : int, default=1000
         Samples drawn from each model.
-    quantile : float, default=0.95
-        The quantile of the samples' eigenvalues to exceed.
     max_components : int, optional
         Default: as many factors as the items can identify.
     method : {"minres", "ml"}, default="minres"
         How the factors are extracted.
-    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
-        See `icqf.baselines.item_moments`.
-    random_state : int, Generator or None
-        An integer makes the result repeatable.
 
     Returns
     -------
@@ -656,10 +654,14 @@ def _model(R: Floats, k: int, method: Method) -> Floats:
     """Covariances of the `k`-factor model of a correlation matrix."""
     if k == 0:
         return np.eye(len(R))
-    # Stopping a little early matters less than sampling.
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-        fitted = extract(R, k, method=method, tol=1e-6)
+    fitted = _roughly(R, k, 1e-6, method)  # stopping a little early matters less than sampling
     return fitted.loadings @ fitted.loadings.T + np.diag(fitted.uniquenesses)
+
+
+def _roughly(R: Floats, k: int, tol: float, method: Method = "minres") -> Extraction:
+    """Unrotated factors that need not be exact."""
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        return extract(R, k, method=method, tol=tol)
 
 
 def _as_correlation(covariance: Floats) -> Floats:
@@ -711,15 +713,13 @@ def hull_method(
 
     Parameters
     ----------
-    X : array-like of shape (n_participants, n_items)
-        Answers; NaN is a missing answer.
+    X, correlation
+        As for `parallel_analysis`.
     max_components : int, optional
         The largest number of factors tried, which cannot be chosen itself. Default: one more than
         parallel analysis of components keeps, at least 3.
     n_iter : int, default=100
         Random data sets of that parallel analysis.
-    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
-        See `icqf.baselines.item_moments`.
     random_state : int, Generator or None
         For the parallel analysis.
 
@@ -748,11 +748,7 @@ def hull_method(
     identified = most_identified(m)
     if identified < 2:
         raise InputError(f"{m} items are too few for the Hull method; at least 5 are needed.")
-    if not is_positive_definite(R):
-        raise InputError(
-            f"The correlation matrix of {m} items from {len(answers)} participants is not positive definite, "
-            "so the Hull method cannot measure fit; use correlation='em', more participants, or fewer items."
-        )
+    _refuse_indefinite(R, len(answers), "the Hull method cannot measure fit")
     if max_components is None:
         kept = parallel_analysis(
             answers, n_iter=n_iter, kind="pc", correlation=correlation, random_state=random_state
@@ -787,9 +783,7 @@ def _common_part(R: Floats, k: int) -> float:
     """1 minus the KMO of the residual correlations of `k` factors; NaN if that does not exist."""
     left = R.copy()
     if k:
-        # the fit is precise to five digits
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            L = extract(R, k, tol=1e-6).loadings
+        L = _roughly(R, k, 1e-6).loadings  # the fit is precise to five digits
         left -= L @ L.T
         np.fill_diagonal(left, 1.0)
     return 1.0 - kmo(left).overall
@@ -837,8 +831,8 @@ def comparison_data(
 
     Parameters
     ----------
-    X : array-like of shape (n_participants, n_items)
-        Answers; NaN is a missing answer.
+    X, correlation, random_state
+        As for `parallel_analysis`.
     n_samples : int, default=500
         Samples drawn from each population.
     n_population : int, default=10000
@@ -847,10 +841,6 @@ def comparison_data(
         Level of the test; the default is recommended by the authors.
     max_components : int, optional
         Default: as many factors as the items can identify.
-    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
-        See `icqf.baselines.item_moments`.
-    random_state : int, Generator or None
-        An integer makes the result repeatable.
 
     Returns
     -------
@@ -939,9 +929,7 @@ def make_population(R: Floats, ordered: Floats, k: int, rng: np.random.Generator
     trial = attempt = 0
     while trial < TRIALS and attempt < MOST_ATTEMPTS:
         attempt += 1
-        # only an intermediate step
-        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            L = extract(aim, k, tol=1e-4).loadings
+        L = _roughly(aim, k, 1e-4).loadings  # only an intermediate step
         explained = np.sum(L**2, axis=1)
         L = L / np.sqrt(np.maximum(explained, 1.0))[:, None]
         level = shared @ L.T + own * np.sqrt(1.0 - np.minimum(explained, 1.0))
@@ -971,12 +959,7 @@ def _correlation(X: Floats, correlation: CorrelationKind) -> Floats:
         cross = Z.T @ Z
         spread = np.outer(np.diag(cross), np.diag(cross))
     else:
-        O = seen.astype(np.float64)
-        n = np.maximum(O.T @ O, 1.0)
-        total = Z.T @ O
-        square = np.maximum((Z * Z).T @ O - total**2 / n, 0.0)
-        cross = Z.T @ Z - total * total.T / n
-        spread = square * square.T
+        _, cross, spread = pairwise_sums(Z, seen.astype(np.float64))
     with np.errstate(divide="ignore", invalid="ignore"):
         R = np.where(spread > 1e-20 * spread.max(), cross / np.sqrt(spread), 0.0)
     R = np.clip((R + R.T) / 2, -1.0, 1.0)
@@ -1162,13 +1145,11 @@ def every_rule(
 
     Parameters
     ----------
-    X : array-like of shape (n_participants, n_items)
-        Answers; NaN is a missing answer.
+    X, correlation
+        As for `parallel_analysis`.
     n_iter : int, default=100
         Random data sets of parallel analysis and the Hull method, and samples for each number of factors of
         NEST (1000 in its paper) and comparison data (500). The time is nearly proportional to it.
-    correlation : {"pairwise", "em", "polychoric"}, default="pairwise"
-        See `icqf.baselines.item_moments`.
     random_state : int or None
         Seed; each rule has its own random generator.
     callback : callable, optional

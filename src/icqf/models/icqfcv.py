@@ -32,13 +32,13 @@ from icqf.models.multistart import in_memory, solver_of
 from icqf.models.score_intervals import ScoreIntervals
 from icqf.models.search import (
     Plan,
+    Race,
     SearchJournal,
     as_table,
     blocks_of,
     first_candidates,
     hidden_fit_of,
     replicable_curve,
-    run_search,
     suggested_count,
 )
 from icqf.models.selection_rules import (
@@ -292,7 +292,7 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.parallel_: FactorCount | None = None
         ks = self._candidates(problem, seed)
         with spread_over(engine_of(model.engine), self.n_jobs, shared=[plan]) as n_jobs:
-            trials = run_search(
+            race = Race(
                 plan,
                 ks,
                 widen=isinstance(self.n_components, str) and problem.n >= FEWEST,
@@ -300,9 +300,9 @@ class ICQFCV(TransformerMixin, BaseEstimator):
                 journal=journal,
                 n_jobs=n_jobs,
                 callback=self.callback,
-                race=self.rule if isinstance(self.n_repeats, str) else None,
-                within=self.within,
             )
+            racing = isinstance(self.n_repeats, str)
+            trials = race.run(self.rule, self.within) if racing else race.run_all()
             self.cv_results_ = as_table(trials)
             self.evidence_ = evidence = Evidence(self.cv_results_, blocks_of(trials))
             self.errors_ = evidence.table()

@@ -345,53 +345,6 @@ PERMUTATIONS = 999
 BY_VISIT, TESTING = "Loadings by visit", "Testing whether loadings differ"  # stages
 
 
-def course_table(model: LongitudinalICQF) -> pd.DataFrame:
-    """One row per item, factor and bin: the loading, and the bin's age."""
-    cube = model.loadings_by_age_
-    items, factors, bins = model.items_, list(model.get_feature_names_out()), model.bins_
-    index = pd.MultiIndex.from_product([items, factors, bins.labels], names=["item", "factor", "bin"])
-    table = index.to_frame(index=False)
-    table["age"] = np.tile(bins.places, len(items) * len(factors))
-    return table.assign(loading=cube.ravel())
-
-
-def interval_table(
-    model: LongitudinalICQF,
-    statement: VisitStatement,
-    *,
-    n_resamples: int,
-    n_jobs: int | None,
-    rng: np.random.Generator,
-) -> pd.DataFrame:
-    """`course_table` with 95 % intervals, from resampled participants."""
-    if n_resamples < 2:
-        raise InputError(f"n_resamples={n_resamples} is too few for an interval; draw 100.", code="resamples")
-    inner, problem = model.model_, model.problem_of(statement)
-    loadings = np.concatenate([inner.components_, inner.confound_components_])
-    scores = inner.solve_scores(statement.problem.with_beta(float(model.beta)))
-    p, k, bins = len(model.items_), len(inner.components_), len(model.bins_)
-    if model.smoothness == CONSTANT:
-        problem, loadings = problem.pooled(), loadings[:, :p]
-    drawn = bootstrap(
-        problem,
-        scores,
-        loadings,
-        n_resamples=n_resamples,
-        groups=np.unique(statement.participants, return_inverse=True)[1],
-        n_jobs=n_jobs,
-        engine=inner.engine,
-        rng=rng,
-    )
-    top = np.ptp(inner.item_range_.to_numpy(), axis=1)[: loadings.shape[1]]
-    low, high = drawn.interval(loadings, top)
-
-    def column(values: Array) -> Array:
-        every = np.broadcast_to(values[:k].reshape(k, -1, p), (k, bins, p))
-        return every.transpose(2, 0, 1).ravel()
-
-    return course_table(model).assign(low=column(low), high=column(high))
-
-
 Model = TypeVar("Model", bound="LongitudinalICQF")
 
 
@@ -718,10 +671,37 @@ smallest_category, random_state, callback
         If X is the visits that the model was fitted to, with 95 % bootstrap intervals (``low``, ``high``).
         """
         check_is_fitted(self, "model_")
+        inner, p, k, bins = self.model_, len(self.items_), len(self.model_.components_), len(self.bins_)
+        names = [self.items_, list(self.get_feature_names_out()), self.bins_.labels]
+        table = pd.MultiIndex.from_product(names, names=["item", "factor", "bin"]).to_frame(index=False)
+        table = table.assign(age=np.tile(self.bins_.places, p * k), loading=self.loadings_by_age_.ravel())
         if X is None:
-            return course_table(self)
-        rng = np.random.default_rng([int(self.random_state or 0), 1])
-        return interval_table(self, self.restate(X), n_resamples=n_resamples, n_jobs=n_jobs, rng=rng)
+            return table
+        if n_resamples < 2:
+            raise InputError(
+                f"n_resamples={n_resamples} is too few for an interval; draw 100.", code="resamples"
+            )
+        statement = self.restate(X)
+        problem = self.problem_of(statement)
+        loadings = np.concatenate([inner.components_, inner.confound_components_])
+        scores = inner.solve_scores(statement.problem.with_beta(float(self.beta)))
+        if self.smoothness == CONSTANT:
+            problem, loadings = problem.pooled(), loadings[:, :p]
+        drawn = bootstrap(
+            problem,
+            scores,
+            loadings,
+            n_resamples=n_resamples,
+            groups=np.unique(statement.participants, return_inverse=True)[1],
+            n_jobs=n_jobs,
+            engine=inner.engine,
+            rng=np.random.default_rng([int(self.random_state or 0), 1]),
+        )
+        top = np.ptp(inner.item_range_.to_numpy(), axis=1)[: loadings.shape[1]]
+        for name, ends in zip(("low", "high"), drawn.interval(loadings, top), strict=True):
+            every = np.broadcast_to(ends[:k].reshape(k, -1, p), (k, bins, p))
+            table[name] = every.transpose(2, 0, 1).ravel()
+        return table
 
     def changes(self, X: Any, *, n_permutations: int = PERMUTATIONS) -> LoadingChanges:
         """Test whether the loadings differ between visits, without refitting.

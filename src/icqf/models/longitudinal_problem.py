@@ -33,7 +33,7 @@ from icqf.models.statement import CellCounts, Learned, Source, StatedProblem, dr
 from icqf.screening.missing_codes import number
 
 if TYPE_CHECKING:
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
     from icqf.models.longitudinal import LongitudinalICQF
 
 _ROUNDS = 20
@@ -391,7 +391,7 @@ class Visits(Source):
         table = VisitTable.of(X, participant=model.participant, age=model.age, confounds=model.confounds)
         self._model, self._table = model, table
 
-    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: ICQF) -> tuple[Any, Array, Any]:
         own, table = self._model, self._table
         again = len(set(table.participant)) < len(table.participant)
         bins = age_bins(
@@ -494,7 +494,7 @@ class NewVisits(Visits):
             model.item_range_.to_numpy(), inner.confound_encoder_, inner.dtype_, inner.item_scale_
         )
 
-    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: ICQF) -> tuple[Any, Array, Any]:
         items, columns = self._model.items_, self._table.answers.columns
         absent = [item for item in items if item not in columns]
         if absent:

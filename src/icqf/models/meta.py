@@ -127,12 +127,8 @@ class MetaICQF(TransformerMixin, BaseEstimator):
     meta_estimator : ICQF, ICQFCV or None
         The second stage. None is ``ICQFCV(ICQF(item_weight="variance"), betas=[0.01, 0.05, 0.1])``, so that
         rare factors count as much as common ones. An `ICQF` sets the number of meta-factors.
-    checkpoint : path, optional
-        Journal of all searches, from which an interrupted fit continues.
-    callback : callable, optional
-        Called with the `Progress` of each search; its `stage` is the instrument.
-    random_state : int
-        Seed of the default searches.
+    checkpoint, callback, random_state
+        Of all searches, as for `icqf.ICQFCV`; the `stage` of a `Progress` is the instrument.
 
     Attributes
     ----------
@@ -714,14 +710,8 @@ def compare_hierarchy(
         Blocks of answers, as in cross-validation; or whole instruments of participants who have others.
     n_splits : int
         Number of folds.
-    n_jobs : int, optional
-        Processes.
-    checkpoint : path, optional
-        Journal of the folds, from which an interrupted comparison continues.
-    callback : callable, optional
-        Called with the progress.
-    random_state : int
-        Seed of the folds.
+    n_jobs, checkpoint, callback, random_state
+        As for `icqf.ICQFCV`.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -23,9 +23,10 @@ from icqf.models.summary import FitRecord, FitStatistics
 from icqf.resampling.replication import MEASURED, table_of
 
 if TYPE_CHECKING:
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
+    from icqf.models.longitudinal import LongitudinalICQF
 
-    Model = TypeVar("Model", bound=FittedModel)
+    Model = TypeVar("Model", bound=ICQF)
 
 _NOT_STORED = ("callback", "random_state", "item_range")  # ranges are stored as an array
 _MOST = {"items": 100_000, "starts": 10_000, "factor_names": 10_000, "trace": 100}
@@ -35,7 +36,7 @@ _STATISTICS = ("sse", "sst", "explained")
 _DIGITS, OBJECTIVE_DIGITS = 3, 6
 
 
-def description(model: FittedModel, names: list[str]) -> StoredModel:
+def description(model: ICQF, names: list[str]) -> StoredModel:
     """The description of a fitted model with these parameters; see `ICQF.describe`."""
     header = {
         "parameters": {name: _plain(name, getattr(model, name)) for name in names if name not in _NOT_STORED},
@@ -84,17 +85,7 @@ def significant(values: Any, digits: int = _DIGITS) -> np.ndarray:
     return np.array(plain, dtype=float).reshape(values.shape)
 
 
-class DescribedModel(Protocol):
-    """A fitted model with item ranges and confounds."""
-
-    @property
-    def item_range_(self) -> pd.DataFrame: ...
-
-    @property
-    def confound_encoder_(self) -> ConfoundEncoder: ...
-
-
-def described(model: DescribedModel, codebook: StoredCodebook) -> StoredCodebook:
+def described(model: ICQF | LongitudinalICQF, codebook: StoredCodebook) -> StoredCodebook:
     """The codebook of the model's items and confounds, with the model's ranges."""
     known = {item.name: _in_plain_numbers(item) for item in codebook.items}
     about = {item.name: _confound_entry(_in_plain_numbers(item)) for item in codebook.confounds}
@@ -206,7 +197,7 @@ def _starts(names: list[str], numbers: np.ndarray, factors: list[str]) -> pd.Dat
     return table
 
 
-def _replication(model: FittedModel) -> np.ndarray:
+def _replication(model: ICQF) -> np.ndarray:
     """Replication statistics of each factor (k, 5); no rows if not estimated."""
     table = model.replication_
     return np.empty((0, len(MEASURED))) if table is None else table[list(MEASURED)].to_numpy()
@@ -222,7 +213,7 @@ def _replication_table(numbers: np.ndarray, names: np.ndarray) -> pd.DataFrame |
     return table_of(numbers, names)
 
 
-def _check_model(model: FittedModel, stored: StoredModel) -> None:
+def _check_model(model: ICQF, stored: StoredModel) -> None:
     """Refuse a description that the model would not give, and impossible numbers."""
     check_description(model.describe(), stored)
     names, fit, certificate = model.item_range_.index, model.fit_statistics_, model.certificate_
@@ -275,7 +266,7 @@ def check_description(again: StoredModel, stored: StoredModel) -> None:
             raise ValueError(f"it has an invalid field {name!r}")
 
 
-def _names_valid(model: FittedModel) -> bool:
+def _names_valid(model: ICQF) -> bool:
     """Whether the factors' names are valid."""
     k, names = len(model.components_), model.factor_names_
     return len(names) == k and checked_names(default_names(k), names, taken=model.confound_names_) == names
@@ -309,7 +300,7 @@ def _check_confounds(columns: list[dict[str, Any]]) -> None:
             raise ValueError(f"the categories of the confound {column['name']!r} are not valid")
 
 
-def _own_parameters(kind: type[FittedModel], parameters: dict[str, Any]) -> dict[str, Any]:
+def _own_parameters(kind: type[ICQF], parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters that can be set; the others must have the value fixed by the class."""
     settable = kind().get_params(deep=False)
     for name in [name for name in parameters if name not in settable and hasattr(kind, name)]:

@@ -33,7 +33,7 @@ from icqf.models.statement import NewAnswers, state
 if TYPE_CHECKING:
     from icqf.core.problem import Problem
     from icqf.core.result import Fit
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
 
 Array = NDArray[Any]
 
@@ -166,7 +166,7 @@ class _Items:
     missing: Array  # (m,), shares in the fit
 
     @classmethod
-    def of(cls, model: FittedModel) -> _Items:
+    def of(cls, model: ICQF) -> _Items:
         lowest, highest = model.item_range_.to_numpy(dtype=float).T
         span = highest - lowest
         whole = (lowest % 1 == 0) & (span % 1 == 0) & (span < _LEVELS)
@@ -202,7 +202,7 @@ class _Items:
             first = min(int(place), len(average) - 2)
             yield (first + 1 - place) * p[first] + (place - first) * p[first + 1]
 
-    def drawn_confounds(self, model: FittedModel, n: int, rng: np.random.Generator) -> pd.DataFrame | None:
+    def drawn_confounds(self, model: ICQF, n: int, rng: np.random.Generator) -> pd.DataFrame | None:
         """Confounds with the shares and means of the fit, independent of each other."""
         table: dict[str, Any] = {}
         for column in model.confound_encoder_.columns:
@@ -371,7 +371,7 @@ def usual(distributions: Array, level: float) -> tuple[Array, Array]:
     return np.where(highest & ~lowest, both, one), np.where(lowest & ~highest, most, all_but_one)
 
 
-def score_table(model: FittedModel) -> ScoreTable:
+def score_table(model: ICQF) -> ScoreTable:
     """The table of a fitted model, simulated with a fixed seed when it is first needed."""
     check_is_fitted(model)
     known = model.__dict__.get("_score_table")
@@ -387,7 +387,7 @@ def score_table(model: FittedModel) -> ScoreTable:
 class _Simulation:
     """Simulated participants of a model, and the distribution of true scores that makes them look real."""
 
-    def __init__(self, model: FittedModel, fitted: ScoreDistribution) -> None:
+    def __init__(self, model: ICQF, fitted: ScoreDistribution) -> None:
         self.model, self.fitted, self.items = model, fitted, _Items.of(model)
         highest = np.maximum(1.25 * fitted.quantiles[:, -1], 1e-6)
         self.top = highest if model.score_max is None else np.full(len(highest), float(model.score_max))
@@ -406,7 +406,7 @@ class _Simulation:
         self.rng = np.random.default_rng(_SEED)
 
     @classmethod
-    def of(cls, model: FittedModel) -> _Simulation:
+    def of(cls, model: ICQF) -> _Simulation:
         """With what the model keeps about the distribution of its scores."""
         if model.score_distribution_ is None:
             raise InputError(
@@ -563,7 +563,7 @@ class SimulatedParticipants:
     chances: tuple[Array, ...]  # probability of each answer at expected answers from 0 to 1
 
 
-def simulate_participants(model: FittedModel, n: int) -> SimulatedParticipants:
+def simulate_participants(model: ICQF, n: int) -> SimulatedParticipants:
     """Simulate participants who answer every item, always the same ones for the same model."""
     check_is_fitted(model)
     with warnings.catch_warnings(action="ignore"):
@@ -682,10 +682,8 @@ class ScoreIntervals:
 
 
 @one_blas_thread()
-def score_intervals(
-    model: FittedModel, X: Any, *, confounds: Any = None, level: float = 0.9
-) -> ScoreIntervals:
-    """Scores of participants with their intervals; see `FittedModel.score_intervals`."""
+def score_intervals(model: ICQF, X: Any, *, confounds: Any = None, level: float = 0.9) -> ScoreIntervals:
+    """Scores of participants with their intervals; see `ICQF.score_intervals`."""
     if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0.5 <= level < 1:
         raise parameter_error("level", f"={level!r} is not a probability from 0.5 to below 1, such as 0.9.")
     if is_dask_array(X) or isinstance(X, (str, os.PathLike)) or AnswersInParts.of(X) is not None:

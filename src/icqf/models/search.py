@@ -425,37 +425,15 @@ def replicable_table(probabilities: Sequence[Any]) -> pd.DataFrame:
     )
 
 
-def run_search(
-    plan: Plan,
-    ks: Sequence[int],
-    *,
-    widen: bool,
-    strengthen: bool,
-    journal: SearchJournal | None,
-    n_jobs: int | None,
-    callback: Callback | None,
-    race: str | None = None,
-    within: float | None = None,
-) -> list[Trial]:
-    """The trials of these numbers of factors and the plan's penalties.
-
-    With `widen`, for more numbers of factors while the best lies at their edge; with `strengthen`, for
-    stronger penalties while the best is the strongest of them. All candidates are fitted in all folds, unless
-    they race for the choice by a rule (`race`, with its `within`): see `Race`.
-    """
-    search = Race(
-        plan, ks, widen=widen, strengthen=strengthen, journal=journal, n_jobs=n_jobs, callback=callback
-    )
-    return search.run_all() if race is None else search.run(race, within)
-
-
 class Race:
     """Candidates fitted fold by fold, and given up as soon as they are out of the running.
 
     All are fitted in the first few folds, those that another sample might choose in all folds of the first
     division, and those that another division might choose in further divisions, until the number of factors
     is settled or that has cost as much as a whole division with all candidates. A fit always comes through
-    all weaker penalties, so that it does not depend on which other candidates are left.
+    all weaker penalties, so that it does not depend on which other candidates are left. With `widen`, more
+    numbers of factors are tried while the best lies at their edge; with `strengthen`, stronger penalties
+    while the best is the strongest.
     """
 
     def __init__(

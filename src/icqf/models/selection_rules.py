@@ -241,14 +241,6 @@ def _variance_of_mean(values: np.ndarray) -> float:
     return float(values.var(ddof=1) / len(values)) if len(values) > 1 else 0.0
 
 
-def error_table(results: pd.DataFrame, blocks: Mapping[Any, np.ndarray] | None = None) -> pd.DataFrame:
-    """Mean error of each (n_components, beta), its standard error, and in how many folds it was fitted.
-
-    Folds count by the number of answers they hide, or by the weights of those who gave them. See `Evidence`.
-    """
-    return Evidence(results, blocks).table()
-
-
 def best_row(table: pd.DataFrame) -> tuple[int, float, float]:
     """(n_components, beta, error) with the lowest error."""
     table = _most_fitted(table)

@@ -52,7 +52,7 @@ from icqf.models.statement import (
 )
 
 if TYPE_CHECKING:
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
 
 
 _SUFFIX = ".answers"
@@ -156,7 +156,7 @@ class InParts(Source):
         self._sources: list[str] = []
         self._weights: list[Array] = []
 
-    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: ICQF) -> tuple[Any, Array, Any]:
         self._model = model
         first = next(self._source.parts()).answers
         if isinstance(first, Questionnaire):
@@ -413,7 +413,7 @@ class OnCluster(Source):
         self.rows = range(self._spans[-1].stop)
         self.size = len(self.rows) * m
 
-    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: ICQF) -> tuple[Any, Array, Any]:
         import dask
 
         summaries = [dask.delayed(part_summary)(part) for part in self._parts]
@@ -566,7 +566,7 @@ def range_error(part: Array, ranges: Array, items: list[str], first: int) -> Inp
 # --- scores -------------------------------------------------------------------------------------------
 
 
-def lazy_scores(model: FittedModel, X: Any, confounds: Any) -> Any:
+def lazy_scores(model: ICQF, X: Any, confounds: Any) -> Any:
     """Scores (n, k) of a dask array as another one, computed where its parts are; NaN without answers."""
     import dask
     import dask.array as da
@@ -591,7 +591,7 @@ def lazy_scores(model: FittedModel, X: Any, confounds: Any) -> Any:
     return da.concatenate(blocks)
 
 
-def part_scores(model: FittedModel, part: Array, confounds: Any) -> Array:
+def part_scores(model: ICQF, part: Array, confounds: Any) -> Array:
     """Scores of the participants of a part."""
     if not len(part):
         return np.empty((0, len(model.components_)))

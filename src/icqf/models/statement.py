@@ -45,7 +45,7 @@ from icqf.data.validate import (
 )
 
 if TYPE_CHECKING:
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
 
 Array = NDArray[Any]
 SMALL_TABLE = 5000  # answers; up to here double precision costs no time
@@ -102,7 +102,7 @@ class Source(ABC):
     learned: Learned | None = None  # by an earlier fit, for scoring
 
     @abstractmethod
-    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: ICQF) -> tuple[Any, Array, Any]:
         """Learn the items' names; returns declared ranges, answers to find ranges in, and row labels."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Source(ABC):
         return self.observations
 
 
-def state(model: FittedModel, source: Source) -> StatedProblem:
+def state(model: ICQF, source: Source) -> StatedProblem:
     """The problem of these answers with the settings of `model`; see `ICQF.state`."""
     declared, answers, labels = source.inspect(model)
     known = source.learned
@@ -194,7 +194,7 @@ def state(model: FittedModel, source: Source) -> StatedProblem:
     )
 
 
-def _learned(model: FittedModel, source: Source, ranges: Array, weights: Array) -> Learned:
+def _learned(model: ICQF, source: Source, ranges: Array, weights: Array) -> Learned:
     """What a fit learns from answers with these ranges and weights (n,)."""
     encoder = ConfoundEncoder(
         ranges=model.confound_ranges,
@@ -278,7 +278,7 @@ class Memory(Source):
             warn_of_repeated_ids(X)
         self._X, self.confounds, self.sample_weight, self._known = unpacked(X, confounds, sample_weight)
 
-    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: ICQF) -> tuple[Any, Array, Any]:
         table = numeric_table(self._X)
         self._answers, self.items, self.named = named_answers(model, table)
         self.rows, self.size = row_names(table, len(self._answers)), self._answers.size
@@ -303,13 +303,13 @@ class Memory(Source):
 class NewAnswers(Memory):
     """A table in memory to be scored by a fitted model, with its items, ranges and confounds."""
 
-    def __init__(self, model: FittedModel, X: Any, confounds: Any) -> None:
+    def __init__(self, model: ICQF, X: Any, confounds: Any) -> None:
         self._X, self.confounds, _, self._known = unpacked(X, confounds)
         self.learned = Learned(
             model.item_range_.to_numpy(), model.confound_encoder_, model.dtype_, model.item_scale_
         )
 
-    def inspect(self, model: FittedModel) -> tuple[Any, Array, Any]:
+    def inspect(self, model: ICQF) -> tuple[Any, Array, Any]:
         table = numeric_table(self._X)
         self._answers, self.items = seen_items(model, table), list(model.item_range_.index)
         self.rows, self.size = row_names(table, len(self._answers)), self._answers.size
@@ -328,9 +328,7 @@ def observations_of(
     return Observations(work, np.ascontiguousarray(design.T), weights, dtype=learned.dtype)
 
 
-def problem_of(
-    model: FittedModel, observations: Observations, ranges: Array, encoder: ConfoundEncoder
-) -> Problem:
+def problem_of(model: ICQF, observations: Observations, ranges: Array, encoder: ConfoundEncoder) -> Problem:
     """The problem of these observations with the settings of `model`."""
     span = ranges[:, 1] - ranges[:, 0]
     loading = span if model.loading_max == "item_range" else model.loading_max

@@ -16,7 +16,7 @@ from icqf.errors import counted, shown_share
 from icqf.resampling.replication import FRAGILE
 
 if TYPE_CHECKING:
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
     from icqf.models.icqfcv import ICQFCV
     from icqf.resampling.hidden import HiddenFit
 
@@ -125,7 +125,7 @@ class Summary:
     share_missing: float
 
     @classmethod
-    def of(cls, model: FittedModel, *, n_top: int = 5) -> Summary:
+    def of(cls, model: ICQF, *, n_top: int = 5) -> Summary:
         """The summary of a fitted model."""
         statistics = model.fit_statistics_
         sse, sst, explained = statistics.sse, statistics.sst, statistics.explained

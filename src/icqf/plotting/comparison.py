@@ -161,13 +161,14 @@ def factor_match(
     return ax
 
 
-def split_tree(
-    links: pd.DataFrame, *, names: Names = None, least: float = 0.4, ax: Axes | None = None
-) -> Axes:
+_SIMILAR = 0.4  # correlation of loadings; weaker ones are drawn dotted
+
+
+def split_tree(links: pd.DataFrame, *, names: Names = None, ax: Axes | None = None) -> Axes:
     """Draw how factors split as their number grows.
 
-    Each column is a fit; a line joins two factors with similar loadings, the more similar the thicker.
-    Factors are numbered by their rank in their fit.
+    Each column is a fit; a line joins two factors with similar loadings, the more similar the thicker
+    (dotted below a correlation of 0.4). Factors are numbered by their rank in their fit.
 
     Parameters
     ----------
@@ -176,8 +177,6 @@ def split_tree(
         ``correlation``, with at least the closest predecessor of every factor.
     names : sequence or mapping, optional
         Names of the factors of the largest fit.
-    least : float
-        Weaker correlations are drawn dotted.
 
     Examples
     --------
@@ -201,10 +200,10 @@ def split_tree(
     for at, link in links.sort_values("correlation", kind="stable").iterrows():
         level, value = ks.index(link["k"]), link["correlation"]
         y0, y1 = height[level][int(link["factor"]) - 1], height[level + 1][int(link["next_factor"]) - 1]
-        weak, best = value < least, at in closest
+        weak, best = value < _SIMILAR, at in closest
         ax.plot(
             level + ease, y0 + (y1 - y0) * bend, color=muted() if weak or not best else FACTOR,
-            linewidth=0.8 if weak else 0.6 + 4.5 * (value - least) / (1 - least),
+            linewidth=0.8 if weak else 0.6 + 4.5 * (value - _SIMILAR) / (1 - _SIMILAR),
             linestyle=":" if weak else "-", alpha=0.85 if best else 0.45, solid_capstyle="round", zorder=1,
         )  # fmt: skip
     for level, k in enumerate(ks):
@@ -250,6 +249,7 @@ META_AT, FACTOR_AT, ITEM_AT = 0.0, 1.0, 1.72
 _LEAST = 0.1  # the weakest loading that is drawn
 _BETWEEN = 0.9  # rows between instruments
 _WIDEST = 7.0  # points of a line for a loading of 1
+_LONGEST = 48  # characters of a label of an item
 
 
 def three_levels(
@@ -257,7 +257,6 @@ def three_levels(
     items: pd.DataFrame,
     *,
     names: Names = None,
-    most: int = 48,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the factors of each meta-factor and their strongest items.
@@ -273,8 +272,6 @@ def three_levels(
         a share of the item's range), such as ``model.top_items()``.
     names : sequence or mapping, optional
         Names of the meta-factors.
-    most : int
-        Longest label of an item in characters.
 
     Examples
     --------
@@ -324,9 +321,7 @@ def three_levels(
         ax.text(FACTOR_AT, factors[at], text, **boxed)
     for key, part in by_factor.items():
         for y, label in zip(labels.get(key, ()), part["label"], strict=True):
-            ax.text(
-                ITEM_AT + 0.01, y, _cut(str(label), most), ha="left", va="center", fontsize=8, color=ink()
-            )
+            ax.text(ITEM_AT + 0.01, y, _cut(str(label)), ha="left", va="center", fontsize=8, color=ink())
     for x, text in ((META_AT, "meta-factors"), (FACTOR_AT, "factors"), (ITEM_AT, "strongest items")):
         where = {META_AT: "right", FACTOR_AT: "center", ITEM_AT: "left"}[x]
         ax.text(x, -1.6, text, ha=where, va="center", fontsize=9, color=muted())
@@ -368,10 +363,10 @@ def _meta_rows(values: np.ndarray, factors: np.ndarray, height: float) -> np.nda
     return rows
 
 
-def _cut(label: str, most: int) -> str:
+def _cut(label: str) -> str:
     """A shortened label that keeps "(reversed)"."""
     plain, mark, _ = label.partition(" (reversed)")
-    return shortened(plain, most - len(mark)) + mark
+    return shortened(plain, _LONGEST - len(mark)) + mark
 
 
 def _line(

@@ -63,7 +63,6 @@ def loading_heatmap(
     items: pd.DataFrame | None = None,
     names: Names = None,
     form: Literal["tall", "wide"] = "tall",
-    wording: bool = True,
     most: int = 44,
     bar: bool = True,
     labels: bool = True,
@@ -90,9 +89,7 @@ def loading_heatmap(
     names : sequence or mapping, optional
         Names of the factors.
     form : {"tall", "wide"}
-        Items down the side, or along the bottom.
-    wording : bool
-        Whether items are labelled with their wording, not their name; the wide form always shows names.
+        Items down the side, or along the bottom with their names instead of their wordings.
     most : int
         Longest label in characters.
     bar : bool
@@ -122,7 +119,7 @@ def loading_heatmap(
     m, wide = len(cells.values), form == "wide"
     texts = [""] * m
     if labels:
-        texts = _labels(cells.rows, items, most, wording=wording and not wide)
+        texts = _labels(cells.rows, items, most, wording=not wide)
     n_columns = len(cells.columns)
     height = 0.9 + 0.155 * m
     size = (0.1 * m + 2.2, 0.32 * n_columns + 1.7) if wide else (0.44 * n_columns + 4.6, height)
@@ -365,7 +362,6 @@ def factor_diagram(
     ranges: pd.DataFrame | None = None,
     items: pd.DataFrame | None = None,
     names: Names = None,
-    weakest: float = _WEAKEST,
     columns: int = 1,
     rows: int | None = None,
     most: int = 44,
@@ -373,7 +369,8 @@ def factor_diagram(
 ) -> Axes:
     """Draw factors as boxes with lines to their items: each item at its strongest factor, others as "also".
 
-    The wider a line, the higher the loading. Nothing depends on colours, so that it can be printed in black.
+    The wider a line, the higher the loading. Items without a loading of a fifth of their range are listed at
+    the end. Nothing depends on colours, so that it can be printed in black.
 
     Parameters
     ----------
@@ -386,8 +383,6 @@ def factor_diagram(
         Indexed by item, with columns ``wording`` and ``reverse``, such as ``questionnaire.item_table()``.
     names : sequence or mapping, optional
         Names of the factors.
-    weakest : float
-        Smallest share that is drawn. Items that reach it on no factor are listed at the end.
     columns : int
         Columns of factors side by side.
     rows : int, optional
@@ -411,7 +406,7 @@ def factor_diagram(
     shares = values / (max(float(values.max(initial=0)), 1e-9) if ranges is None else _span(ranges)[:, None])
     labels = _labels(table.index, items, most)
     shown = factor_names(table.columns, names)
-    blocks = _diagram_blocks(shares, shown, weakest)
+    blocks = _diagram_blocks(shares, shown)
     if rows is not None:
         blocks = _cut_blocks(blocks, columns, rows)
     parts = _columns_of(blocks, columns)
@@ -426,7 +421,7 @@ def factor_diagram(
     for column, part in enumerate(parts):
         top = 0.0
         for block in part:
-            _draw_block(ax, block, shares, labels, weakest, (column, top), small, beside)
+            _draw_block(ax, block, shares, labels, (column, top), small, beside)
             top += block.height
     ax.set_xlim(0, len(parts))
     ax.set_ylim(tall, 0)
@@ -451,14 +446,14 @@ class _DiagramBlock:
         return max(len(self.items) + (self.more > 0), len(self.lines) + 1.2) + 0.9
 
 
-def _diagram_blocks(shares: np.ndarray, names: Sequence[str], weakest: float) -> list[_DiagramBlock]:
+def _diagram_blocks(shares: np.ndarray, names: Sequence[str]) -> list[_DiagramBlock]:
     strongest, strength = shares.argmax(axis=1), shares.max(axis=1)
     blocks = []
     for factor, name in enumerate(names):
         mine = [j for j in np.argsort(-strength, kind="stable") if strongest[j] == factor]
-        own = tuple(int(j) for j in mine if strength[j] >= weakest)
+        own = tuple(int(j) for j in mine if strength[j] >= _WEAKEST)
         blocks.append(_DiagramBlock(factor, _wrapped(name), own))
-    none = tuple(int(j) for j in np.flatnonzero(strength < weakest))
+    none = tuple(int(j) for j in np.flatnonzero(strength < _WEAKEST))
     return [*blocks, _DiagramBlock(None, ("on no factor",), none)] if none else blocks
 
 
@@ -492,7 +487,6 @@ def _draw_block(
     block: _DiagramBlock,
     shares: np.ndarray,
     labels: Sequence[str],
-    weakest: float,
     place: tuple[int, float],
     size: float,
     beside: float,
@@ -543,7 +537,7 @@ def _draw_block(
                 va="center", ha="right", fontsize=size - 1, color=muted(),
             )  # fmt: skip
         ax.text(left + _LABELS, at, labels[j], va="center", fontsize=size, color=ink())
-        also = [str(r + 1) for r in np.flatnonzero(shares[j] >= weakest) if r != block.factor]
+        also = [str(r + 1) for r in np.flatnonzero(shares[j] >= _WEAKEST) if r != block.factor]
         if also:
             near = beside <= _FARTHEST
             ax.text(

@@ -35,10 +35,10 @@ from icqf.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_BARS = 40  # of a distribution of scores
 
-def score_distributions(
-    scores: Any, *, names: Names = None, top: float = 1.0, bins: int = 40, ax: Axes | None = None
-) -> Axes:
+
+def score_distributions(scores: Any, *, names: Names = None, ax: Axes | None = None) -> Axes:
     """Draw the distribution of each factor's scores above 0, with the share at 0 on the right.
 
     Parameters
@@ -46,10 +46,6 @@ def score_distributions(
     scores : DataFrame or array (n, k)
     names : sequence or mapping, optional
         Names of the factors.
-    top : float
-        Highest possible score.
-    bins : int
-        Number of bars.
 
     Examples
     --------
@@ -60,7 +56,7 @@ def score_distributions(
     ['Factor 1', 'Factor 2', 'Factor 3']
     """
     table = factor_table(scores).dropna()
-    edges = np.linspace(0, max(top, float(table.to_numpy().max(initial=top))), bins + 1)
+    edges = np.linspace(0, float(table.to_numpy().max(initial=1.0)), _BARS + 1)
     counts = {name: np.histogram(column[column > 0], edges)[0] for name, column in table.items()}
     statistics = pd.DataFrame({"median": table.median(), "none": (table <= 0).mean()})
     return score_histograms(pd.DataFrame(counts), statistics, names=names, top=float(edges[-1]), ax=ax)

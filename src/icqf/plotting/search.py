@@ -170,9 +170,7 @@ def error_and_stability(
     return labelled(ax, *_ERRORS, whole=True, legend={"handles": handles, "labels": labels, **above})
 
 
-def scree(
-    curve: pd.DataFrame, *, kept: int | None = None, most: int | None = None, ax: Axes | None = None
-) -> Axes:
+def scree(curve: pd.DataFrame, *, kept: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the eigenvalues and those of unrelated answers (parallel analysis).
 
     Parameters
@@ -181,9 +179,7 @@ def scree(
         Columns ``n_components``, ``eigenvalue`` and ``random_eigenvalue``, such as the `curve` of
         `icqf.baselines.parallel_analysis`.
     kept : int, optional
-        How many factors are kept.
-    most : int, optional
-        How many eigenvalues to draw; somewhat more than kept by default.
+        How many factors are kept; somewhat more eigenvalues are drawn.
 
     Examples
     --------
@@ -199,7 +195,7 @@ def scree(
     if not {"eigenvalue", "random_eigenvalue"} <= set(curve.columns):
         raise InputError("scree draws the curve of parallel_analysis; this one has no random eigenvalues.")
     ax = axes_or_new(ax)
-    curve = curve.head(most or max(10, int(1.5 * (kept or 0)) + 2))
+    curve = curve.head(max(10, int(1.5 * (kept or 0)) + 2))
     x = curve["n_components"].to_numpy()
     own, random = curve["eigenvalue"].to_numpy(), curve["random_eigenvalue"].to_numpy()
     ax.plot(x, own, color=SERIES[0], marker="o", markersize=4)

@@ -20,7 +20,7 @@ from icqf.screening.missing_codes import number as plain_number
 
 if TYPE_CHECKING:
     from icqf.analyses.person import Person, Unexpected
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
 
 LEAST_RAISE = 0.01
 RELIABLE = 0.05  # p-value of a change that is called one
@@ -57,7 +57,7 @@ _SHEET = 755.0  # height of A4 within its margins, in points, less 3 %; the size
 
 def person_page(
     person: Person,
-    model: FittedModel,
+    model: ICQF,
     *,
     percentiles: pd.DataFrame | None = None,
     reference: str = "",
@@ -194,7 +194,7 @@ def _table_height(grid: Grid, letters: float, row: float, gap: float, *, dense: 
 
 def _profile(
     person: Person,
-    model: FittedModel,
+    model: ICQF,
     names: dict[str, str],
     items: dict[str, Item],
     percentiles: pd.DataFrame | None,
@@ -363,7 +363,7 @@ def _unexpected(found: Unexpected, items: dict[str, Item], n_answers: int, detai
 
 
 def _left_out(
-    missing: Sequence[str], items: dict[str, Item], model: FittedModel, names: dict[str, str], detail: _Detail
+    missing: Sequence[str], items: dict[str, Item], model: ICQF, names: dict[str, str], detail: _Detail
 ) -> Section:
     """What was not answered, with the area that each question says most about."""
     heading = "Questions left out"

@@ -23,7 +23,7 @@ from icqf.screening.missing_codes import number
 if TYPE_CHECKING:
     from icqf.analyses.adaptive_forms import AdaptiveForm, Rounded
     from icqf.analyses.short_forms import ShortForm
-    from icqf.models.base import FittedModel
+    from icqf.models.icqf import ICQF
 
 MOST_TICKS = 11  # answers to choose from; in a wider range the answer is typed in
 
@@ -114,7 +114,7 @@ def _question(item: Item) -> dict[str, Any]:
     }
 
 
-def _confound_questions(model: FittedModel) -> list[dict[str, Any]]:
+def _confound_questions(model: ICQF) -> list[dict[str, Any]]:
     """The confounds to ask for: a number in its range, or one of some categories."""
     entries = {entry.name: entry for entry in model.codebook_.confounds}
     questions = []
@@ -137,7 +137,7 @@ def _confound_questions(model: FittedModel) -> list[dict[str, Any]]:
 
 
 def _scoring(form: ShortForm, items: Sequence[Item]) -> dict[str, Any]:
-    """The numbers that `icqf.models.base.FittedModel.transform` uses, in the same order."""
+    """The numbers that `icqf.ICQF.transform` uses, in the same order."""
     model = form.model
     order, scale = np.argsort(model.solving_order_), model.item_scale_
     span = np.ptp(model.item_range_.to_numpy(), axis=1)
