@@ -20,7 +20,8 @@ from icqf import ICQF, ICQFCV
 from icqf.data.validate import EmptyRowsWarning, RangeWarning
 from icqf.datasets import make_synthetic
 from icqf.errors import InputError
-from icqf.models import L1NMF, base
+from icqf.models import L1NMF
+from icqf.models import icqf as module
 
 # Scikit-learn's checks fit dozens of searches; which candidates are tried matters to none of them.
 SMALL_SEARCH = ICQFCV(ICQF(n_init=1), betas=[0.1], n_splits=3)
@@ -207,8 +208,8 @@ def test_fit_transform_gives_the_scores_of_transform(data, people, options, gaps
         weights[[2, 40]] = 0
     model = ICQF(4, item_range=(0, 100), max_iter=3000, n_init=1, **options)
     solved = []
-    solve = base.solve_scores_inside
-    monkeypatch.setattr(base, "solve_scores_inside", lambda *a, **o: solved.append(1) or solve(*a, **o))
+    solve = module.solve_scores_inside
+    monkeypatch.setattr(module, "solve_scores_inside", lambda *a, **o: solved.append(1) or solve(*a, **o))
     together = model.fit_transform(table, confounds=people, sample_weight=weights)
     assert len(solved) == (weighted == "weights of 0")  # those take no part in the fit
     np.testing.assert_array_equal(together, model.transform(table, confounds=people))

@@ -127,7 +127,7 @@ def test_no_window_is_opened(model):
 
 
 def test_heatmap_shows_shares_of_the_range_by_subscale(ax, model, items):
-    heatmap(model, items=items, wording=False, ax=ax)
+    heatmap(model, items=items.assign(wording=""), ax=ax)
     factors, confounds = (np.asarray(mesh.get_array()) for mesh in ax.collections)
     order = [label.get_text().removesuffix(" (reversed)") for label in ax.get_yticklabels()]
     np.testing.assert_allclose(factors, model.loadings_.loc[order] / 2)
@@ -138,7 +138,7 @@ def test_heatmap_shows_shares_of_the_range_by_subscale(ax, model, items):
 
 def test_heatmap_in_a_given_order(ax, model, items):
     order = list(model.loadings_.index[::-1])
-    heatmap(model, items=items, wording=False, order=order, ax=ax)
+    heatmap(model, items=items.assign(wording=""), order=order, ax=ax)
     marked = [name + " (reversed)" * bool(items["reverse"][name]) for name in order]
     assert [label.get_text() for label in ax.get_yticklabels()] == marked
     np.testing.assert_allclose(np.asarray(ax.collections[0].get_array()), model.loadings_.loc[order] / 2)

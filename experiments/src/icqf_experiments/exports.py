@@ -75,25 +75,12 @@ BASELINE = "baseline_year_1_arm_1"
 
 
 def read_hbn(*paths: str | os.PathLike[str]) -> Study:
-    """Read the checklist of the Healthy Brain Network from LORIS or COINS exports (CSV).
+    """Read the checklist of the Healthy Brain Network from LORIS or COINS exports (CSV), in any order.
 
-    Parameters
-    ----------
-    *paths : path
-        One or several files, in any order: the checklist (columns ``CBCL,CBCL_01`` in
-        LORIS, ``CBCL_01`` in COINS), age and sex (``Basic_Demos,Age``), and optionally the clinicians'
-        consensus (``Diagnosis_ClinicianConsensus,DX_01`` to ``DX_10``). A second header row is left out.
-
-    Returns
-    -------
-    Study
-        The checklist, with age in years and sex as confounds; the labels are the diagnoses, or None if no
-        file contains any.
-
-    Notes
-    -----
-    A participant without a consensus, or with an incomplete evaluation, has unknown diagnoses (NaN). Item
-    113 (other problems, written in) is left out; 119 items remain.
+    The checklist (columns ``CBCL,CBCL_01`` in LORIS, ``CBCL_01`` in COINS) without item 113, which is written
+    in, age and sex (``Basic_Demos,Age``), and optionally the clinicians' consensus
+    (``Diagnosis_ClinicianConsensus,DX_01`` to ``DX_10``) as labels, NaN without a consensus or with an
+    incomplete evaluation. A second header row is left out.
 
     Examples
     --------
@@ -138,29 +125,13 @@ def read_hbn(*paths: str | os.PathLike[str]) -> Study:
 
 
 def read_abcd(*paths: str | os.PathLike[str], event: str = BASELINE) -> Study:
-    """Read the checklist of the ABCD study from NDA text files (tab-separated) or later CSV releases.
+    """Read the checklist of the ABCD study from NDA text files or later CSV releases, in any order.
 
-    Parameters
-    ----------
-    *paths : path
-        One or several files, in any order: the checklist (``abcd_cbcl01.txt``, columns ``cbcl_q01_p``), age
-        in months and sex (``interview_age``, ``sex``; part of every NDA file), and optionally the parents'
-        diagnostic interview (``abcd_ksad01.txt``, columns ``ksads_14_853_p``). A second header row is left
-        out.
-    event : str
-        Visit to read.
-
-    Returns
-    -------
-    Study
-        The checklist, with age in years and sex as confounds; the labels are the diagnoses, or None if no
-        file contains any.
-
-    Notes
-    -----
-    555, 777, 888 and 999 are missing answers in the checklist. In the interview, 888 means that a question
-    was skipped because the screening was negative, and is read as 0. A label is 1 if any of its diagnoses,
-    present or past, is 1.
+    The checklist (``abcd_cbcl01.txt``, columns ``cbcl_q01_p``), age in months and sex (``interview_age``,
+    ``sex``), and optionally the parents' diagnostic interview (``abcd_ksad01.txt``, columns
+    ``ksads_14_853_p``) as labels: 1 if any diagnosis, present or past, is 1. 555, 777, 888 and 999 are no
+    answers to the checklist; in the interview 888 means that a question was skipped because the screening was
+    negative, and is read as 0. A second header row is left out.
 
     Examples
     --------

@@ -39,14 +39,7 @@ CALIBRATED = ChanceCurve(-3.2, 3.2)  # about what `icqf reproduce calibration` l
 
 
 def pairs_of(parts: Sequence[FittedPart]) -> pd.DataFrame:
-    """Compare every factor of every part with every other part of its study, fitted with as many factors.
-
-    Returns
-    -------
-    DataFrame
-        ``study``, ``n``, ``m``, ``k``, ``halves`` (mean agreement) and ``found`` (whether the other part has
-        the factor).
-    """
+    """Whether each factor of a part is found in each other part of its study, fitted with as many factors."""
     rows = []
     for ground in dict.fromkeys(part.ground for part in parts):
         mine = [part for part in parts if part.ground == ground]
@@ -149,12 +142,8 @@ def rules_of(parts: Sequence[FittedPart]) -> dict[str, Rule]:
 def evaluate_rules(parts: Sequence[FittedPart], major: Mapping[str, int | None]) -> pd.DataFrame:
     """Evaluate every rule on every study, with a replication curve fitted to the other studies.
 
-    Returns
-    -------
-    DataFrame
-        One row per study and rule: ``share`` (factors found again over the larger of the two numbers),
-        ``found`` (how many), ``k`` (mean), ``k_spread`` (mean absolute difference between parts) and
-        ``off`` (mean distance to the number of major factors, if known).
+    ``share`` is the factors found again over the larger of the two numbers, ``k_spread`` the mean difference
+    between parts, and ``off`` the mean distance to the number of major factors, if known.
     """
     rows: list[dict[str, Any]] = []
     curves = curves_of_others(parts)

@@ -60,10 +60,10 @@ class SplitStudy:
         return [whole.take(np.sort(order[at * size : (at + 1) * size])) for at in range(n_parts)]
 
 
-def public_studies(names: Iterable[str] = (*DEVELOPMENT, *JUDGES)) -> list[SplitStudy]:
+def public_studies() -> list[SplitStudy]:
     """Return the public studies; large ones also in small parts."""
     grounds = []
-    for name in names:
+    for name in (*DEVELOPMENT, *JUDGES):
         load = partial(load_public, name)
         grounds.append(SplitStudy(name, load))
         if name in LARGE:

@@ -27,16 +27,7 @@ READERS = {"hbn": read_hbn, "abcd": read_abcd}
 
 
 def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None) -> Study:
-    """Load a study by name.
-
-    Parameters
-    ----------
-    name : {"hbn", "abcd", "help", "phq9", "bfi", "msq"}
-        The first two are simulated, unless `files` are given.
-    files : sequence of Path
-        Exports of the real HBN or ABCD study.
-    most : int, optional
-        Use only this many participants, for a quick run.
+    """Load a study by name, or some of its participants; HBN and ABCD are simulated without `files`.
 
     Examples
     --------

@@ -6,7 +6,7 @@ Its page also shows the recovered factors, and Proposition 2.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -265,13 +265,14 @@ def table1_figure(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def recovery_figure(*, noise: float = 0.3, random_state: int = 0) -> Figure:
+def recovery_figure() -> Figure:
     """Draw the paper's synthetic data and truth above, and the fit of ICQF below."""
     from matplotlib.figure import Figure
 
     from icqf.plotting import triptych
 
-    data = make_synthetic(noise=noise, random_state=random_state)
+    noise = 0.3
+    data = make_synthetic(noise=noise)
     model = ICQF(data.loadings.shape[1], beta=Table1Design.beta, item_range=(0, HIGHEST)).fit(data.answers)
     scores = model.transform(data.answers)
     order, _ = aligned(data.loadings.T, model.components_)
@@ -294,21 +295,18 @@ def recovery_figure(*, noise: float = 0.3, random_state: int = 0) -> Figure:
     return figure
 
 
-def score_errors(ks: Any, *, noise: float = 0.0, random_state: int = 0) -> pd.DataFrame:
+def score_errors(ks: Any) -> pd.DataFrame:
     """Return ‖W* − W‖² / ‖W*‖² of the matched scores by number of factors, with Proposition 2's bound.
 
     Unmatched factors are compared with zero, as in the paper's proof.
     """
-    data = make_synthetic(noise=noise, random_state=random_state)
-    data = replace(
-        data, answers=data.answers[:, np.ptp(data.answers, axis=0) > 0]
-    )  # noise-free: no empty items
-    truth = data.scores.T
+    data = make_synthetic(noise=0.0)
+    answers, truth = data.answers[:, np.ptp(data.answers, axis=0) > 0], data.scores.T  # no empty items
     k_true = len(truth)
     rows = []
     for k in ks:
-        model = ICQF(int(k), beta=Table1Design.beta, item_range=(0, HIGHEST), max_iter=2000).fit(data.answers)
-        found = model.transform(data.answers).T
+        model = ICQF(int(k), beta=Table1Design.beta, item_range=(0, HIGHEST), max_iter=2000).fit(answers)
+        found = model.transform(answers).T
         rows.append(
             {
                 "n_components": int(k),
@@ -326,7 +324,7 @@ def _matched_error(truth: Array, found: Array) -> float:
     return float((left + alone) / (truth**2).sum())
 
 
-def proposition2_figure(table: pd.DataFrame, *, k_true: int = 10) -> Figure:
+def proposition2_figure(table: pd.DataFrame) -> Figure:
     """Draw the error of the scores against the number of factors, with the bound of Proposition 2."""
     from matplotlib.figure import Figure
 
@@ -337,7 +335,7 @@ def proposition2_figure(table: pd.DataFrame, *, k_true: int = 10) -> Figure:
     first, second, *_ = palette(4)
     ax.plot(table["n_components"], table["error"], "o-", color=first, label="error of the matched scores")
     ax.plot(table["n_components"], table["bound"], "--", color=second, label="lower bound (√(k/k*) − 1)²")
-    ax.axvline(k_true, color="0.6", linewidth=1)
+    ax.axvline(Table1Design.k, color="0.6", linewidth=1)
     ax.set(xlabel="number of factors k", ylabel="‖W* − W‖² / ‖W*‖²")
     ax.set_xticks(range(int(table["n_components"].min()), int(table["n_components"].max()) + 1, 2))
     ax.legend(frameon=False)
