@@ -18,9 +18,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pandas as pd
 
+from _demo import simulate
 from _measure import best_of_each, report, run_script
 from icqf.datasets import demo_paths
-from icqf.datasets.demo import simulate
 from icqf.workflow.fit import fit_study
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.results import write_results

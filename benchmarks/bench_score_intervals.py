@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from _demo import simulate
 from _measure import best_of_each, heading, report, run_script
 from icqf import ICQF
 from icqf.datasets import load_demo
-from icqf.datasets.demo import simulate
 from icqf.workflow import ScoreColumns, write_scores
 
 PARTICIPANTS, FACTORS, LIMIT = 100_000, 8, 1.5

@@ -20,10 +20,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from _demo import simulate
 from _measure import report, run_script
 from icqf import ICQF
 from icqf.datasets import load_demo
-from icqf.datasets.demo import simulate
 
 PARTICIPANTS = 2_000_000
 AT_A_TIME = 100_000

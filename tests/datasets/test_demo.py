@@ -1,18 +1,23 @@
 """The demo is what its script makes, and looks like a study."""
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 
 from icqf.datasets import demo_paths, load_demo
-from icqf.datasets.demo import WORDINGS, demo_items, simulate, write_demo
-from icqf.io import read_codebook
+from icqf.datasets.demo import demo_items
+
+SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "_demo.py"))
 
 
 def test_the_shipped_files_are_what_the_script_makes(tmp_path):
-    for made, shipped in zip(write_demo(tmp_path), demo_paths(), strict=True):
+    for made, shipped in zip(SCRIPT["write"](tmp_path), demo_paths(), strict=True):
         assert made.read_bytes() == shipped.read_bytes()
 
 
 def test_same_seed_same_table():
+    simulate = SCRIPT["simulate"]
     assert simulate(3, n_participants=40).equals(simulate(3, n_participants=40))
     assert not simulate(3, n_participants=40).equals(simulate(4, n_participants=40))
 
@@ -20,8 +25,8 @@ def test_same_seed_same_table():
 def test_shape_and_codebook():
     demo = load_demo()
     assert demo.answers.shape == (600, 119)
-    assert read_codebook(demo_paths().codebook) == demo_items()
-    assert {item.subscale for item in demo.items} == set(WORDINGS) and len(WORDINGS) == 8
+    assert demo.items == demo_items() == SCRIPT["items"]()
+    assert {item.subscale for item in demo.items} == set(SCRIPT["WORDINGS"]) and len(SCRIPT["WORDINGS"]) == 8
     assert len({item.wording for item in demo.items}) == 119
     assert sum(item.reverse for item in demo.items) == 2
     assert demo.confounds is not None and demo.confounds["age"].between(6, 18).all()

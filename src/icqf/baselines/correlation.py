@@ -165,30 +165,56 @@ _CHUNK = 4_000_000  # numbers in memory at once in the EM step: 32 MB
 
 
 class Moments(NamedTuple):
-    """Means, standard deviations and correlations of items."""
+    """Means, standard deviations and correlations of items.
 
-    mean: Floats  # (n_items,)
-    scale: Floats  # (n_items,), standard deviations
-    correlation: Floats  # (n_items, n_items)
-    n_iter: int = 1  # iterations taken; 1 when none were needed
+    Attributes
+    ----------
+    mean : ndarray of shape (n_items,)
+    scale : ndarray of shape (n_items,)
+        Standard deviations.
+    correlation : ndarray of shape (n_items, n_items)
+    n_iter : int
+        Iterations taken; 1 when none were needed.
+    """
+
+    mean: Floats
+    scale: Floats
+    correlation: Floats
+    n_iter: int = 1
 
 
 @dataclass(frozen=True)
 class KMO:
-    """Kaiser-Meyer-Olkin measure of sampling adequacy."""
+    """Kaiser-Meyer-Olkin measure of sampling adequacy.
 
-    # 0 to 1; above about 0.6 items share enough to be factored. NaN if correlations are not positive definite
+    Attributes
+    ----------
+    overall : float
+        Between 0 and 1; above about 0.6 the items share enough to be factored. NaN when the correlation
+        matrix is not positive definite.
+    per_item : ndarray of shape (n_items,)
+    """
+
     overall: float
-    per_item: Floats  # (n_items,)
+    per_item: Floats
 
 
 @dataclass(frozen=True)
 class Sphericity:
-    """Bartlett's test that all items are uncorrelated."""
+    """Bartlett's test that all items are uncorrelated.
 
-    chi2: float  # NaN when the correlation matrix is not positive definite
+    Attributes
+    ----------
+    chi2 : float
+        NaN when the correlation matrix is not positive definite.
+    dof : int
+    p_value : float
+        Small when the items are correlated, so that there is something to factor.
+    """
+
+    chi2: float
     dof: int
-    p_value: float  # small when the items are correlated, so that there is something to factor
+    p_value: float
 
 
 def item_name(names: Sequence[Any] | None, j: int) -> str:

@@ -222,11 +222,20 @@ def fit_statistics(correlation: Floats, model: Floats, n_factors: int, n_partici
 
 
 class Rotation(NamedTuple):
-    """Rotated loadings."""
+    """Rotated loadings.
 
-    loadings: Floats  # (n_items, n_factors), the pattern matrix, ``unrotated @ transformation``
-    factor_correlations: Floats  # (n_factors, n_factors), the identity for an orthogonal rotation
-    transformation: Floats  # (n_factors, n_factors)
+    Attributes
+    ----------
+    loadings : ndarray of shape (n_items, n_factors)
+        The pattern matrix, ``unrotated @ transformation``.
+    factor_correlations : ndarray of shape (n_factors, n_factors)
+        The identity for an orthogonal rotation.
+    transformation : ndarray of shape (n_factors, n_factors)
+    """
+
+    loadings: Floats
+    factor_correlations: Floats
+    transformation: Floats
 
 
 def _lengths(A: Floats) -> Floats:

@@ -1047,10 +1047,18 @@ RULES = {
 
 @dataclass(frozen=True, eq=False)
 class RuleTable:
-    """The number of factors by every rule."""
+    """The number of factors by every rule.
 
-    counts: tuple[FactorCount, ...]  # the rules that could be run, each with its number, curve and reason
-    refused: tuple[tuple[str, str], ...] = ()  # the rules that could not
+    Attributes
+    ----------
+    counts : tuple of FactorCount
+        The rules that could be run, each with its number, curve and reason.
+    refused : tuple of (rule, why)
+        The rules that could not.
+    """
+
+    counts: tuple[FactorCount, ...]
+    refused: tuple[tuple[str, str], ...] = ()
 
     @property
     def table(self) -> pd.DataFrame:
