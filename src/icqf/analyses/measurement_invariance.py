@@ -29,7 +29,15 @@ from icqf.models.statement import StatedProblem
 from icqf.resampling.bootstrap import Z, bootstrap, fresh_agreement, refits, settled
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
-from icqf.resampling.propensity_bands import FEWEST_EXCHANGED, LEFT, N_BANDS, Bands, exchanged, make_bands
+from icqf.resampling.propensity_bands import (
+    FEWEST_EXCHANGED,
+    LEFT,
+    N_BANDS,
+    Bands,
+    exchanged,
+    make_bands,
+    standardized,
+)
 from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
@@ -580,9 +588,8 @@ def evidence_of(
     )
     own = np.ones(problem.m) if problem.scaling is None else problem.scaling.scale
     given = observed * (1.0 if weights is None else weights[:, None])
-    spread = scores.std(axis=0)
-    standard = (scores - scores.mean(axis=0)) / np.where(spread > 1e-9, spread, np.inf)
-    return Evidence(np.where(observed, residuals / own, 0.0), given, standard, own, bands), tuple(words)
+    apart = np.where(observed, residuals / own, 0.0)
+    return Evidence(apart, given, standardized(scores), own, bands), tuple(words)
 
 
 def _overall_level(answers: Array, observed: Array) -> Array:

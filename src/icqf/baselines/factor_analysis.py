@@ -842,7 +842,8 @@ def reliability(
     spread = C.sum() - 2 * C.sum(axis=1) + np.diag(C)  # variance of the sum of the others
     omega, omega_low, omega_high = np.nan, np.nan, np.nan
     if m > 2:
-        omega = _omega(moments.correlation)
+        R = moments.correlation
+        omega = 1 - extract(R, 1).uniquenesses.sum() / R.sum()  # of the sum's variance, what is not unique
         if n_resamples:
             omegas = _resampled(answers, n_resamples, np.random.default_rng(random_state))
             omega_low, omega_high = np.nanpercentile(omegas, [2.5, 97.5])
@@ -859,11 +860,6 @@ def _feldt(alpha: float, n: int, m: int) -> tuple[float, float]:
     low = 1 - (1 - alpha) * stats.f.ppf(0.975, first, second)
     high = 1 - (1 - alpha) * stats.f.ppf(0.025, first, second)
     return float(low), float(high)
-
-
-def _omega(R: Floats) -> float:
-    """ω total of one factor: the share of the sum's variance that is not unique."""
-    return float(1 - extract(R, 1).uniquenesses.sum() / R.sum())
 
 
 def _resampled(answers: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:

@@ -44,7 +44,7 @@ from icqf.resampling.bootstrap import bootstrap
 from icqf.resampling.folds import folds_of
 from icqf.resampling.hidden import HeldOut
 from icqf.resampling.matching import aligned
-from icqf.resampling.propensity_bands import make_bands
+from icqf.resampling.propensity_bands import make_bands, standardized
 
 if TYPE_CHECKING:
     from icqf.resampling.folds import Folds
@@ -192,7 +192,7 @@ def loading_changes(
     rng = np.random.default_rng([seed, 7])
     orders = [bin_, *(bands.permuted(bin_, rng) for _ in range(n_permutations))]
     varying = pooled.design[np.ptp(pooled.design, axis=1) > 0]
-    known = _standard(np.column_stack([W, W**2, varying.T]))
+    known = standardized(np.column_stack([W, W**2, varying.T]))
     residuals, relative = _residuals(
         answers, seen, np.column_stack([known, bin_[:, None] == np.arange(1, len(visits))])
     )
@@ -220,11 +220,6 @@ def _answers(pooled: Problem) -> tuple[Array, Array]:
     blocks = list(pooled.precise_blocks())
     seen = np.concatenate([block.observed() > 0 for block in blocks])
     return np.where(seen, np.concatenate([block.X for block in blocks]), 0.0), seen
-
-
-def _standard(columns: Array) -> Array:
-    spread = columns.std(axis=0)
-    return (columns - columns.mean(axis=0)) / np.where(spread > 1e-9, spread, np.inf)
 
 
 def _residuals(answers: Array, seen: Array, known: Array) -> tuple[Array, Array]:
@@ -950,7 +945,9 @@ class LongitudinalICQFCV(BaseEstimator):
         found = model.spread(statement, same)
         model.keep(statement, found)
         self.smoothness_errors_ = self._compare(model, statement, values, seed, journal)
-        self.smoothness_, self.changes_ = _simplest(self.smoothness_errors_), None
+        errors = self.smoothness_errors_
+        near = errors["difference"] <= errors["std_error"]  # of the lowest: the strongest of these is chosen
+        self.smoothness_, self.changes_ = float(errors.loc[near, "smoothness"].max()), None
         if self.smoothness_ != CONSTANT and self.n_permutations:
             if self.callback is not None:
                 self.callback(Progress(0, 0, what=TESTING))
@@ -1021,11 +1018,6 @@ class LongitudinalICQFCV(BaseEstimator):
                 "std_error": apart.std(axis=1, ddof=1) * math.sqrt(apart.shape[1]) / number,
             }
         )
-
-
-def _simplest(errors: pd.DataFrame) -> float:
-    """The strongest smoothness whose error is within one standard error of the lowest."""
-    return float(errors.loc[errors["difference"] <= errors["std_error"], "smoothness"].max())
 
 
 def _hidden_errors(

@@ -203,7 +203,10 @@ class MetaICQF(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None, *, confounds: Any = None) -> pd.DataFrame:
         """Factorize, and return the meta-factors' scores (n, K) by participant id."""
         battery = Battery.of(X, confounds=confounds)
-        _warn_of_problems(battery)
+        for problem in battery.problems():
+            if isinstance(problem, InputError):
+                raise problem
+            warnings.warn(problem, stacklevel=3)
         stages = self._stages(battery)
         self.searches_: dict[str, ICQFCV] = {}
         self.instruments_: dict[str, ICQF] = {}
@@ -521,13 +524,6 @@ class MetaICQF(TransformerMixin, BaseEstimator):
         model.n_participants_ = n_participants
         _check_joined(model)
         return model
-
-
-def _warn_of_problems(battery: Battery) -> None:
-    for problem in battery.problems():
-        if isinstance(problem, InputError):
-            raise problem
-        warnings.warn(problem, stacklevel=4)
 
 
 def _named_stage(callback: Callable[[Progress], object], name: str) -> Callable[[Progress], object]:

@@ -32,6 +32,7 @@ _NOT_STORED = ("callback", "random_state", "item_range")  # ranges are stored as
 _MOST = {"items": 100_000, "starts": 10_000, "factor_names": 10_000, "trace": 100}
 _MOST_OF_FEW_ITEMS = 50  # factors of a short form, which may be more than its items
 _STATISTICS = ("sse", "sst", "explained")
+_NUMBERS = {"converged": bool, "n_iter": int, "n_averaged": int, "n_participants": int}
 # Digits of statistics in a file: with few items, answers could be recovered from sums with all digits.
 _DIGITS, OBJECTIVE_DIGITS = 3, 6
 
@@ -53,10 +54,7 @@ def description(model: ICQF, names: list[str]) -> StoredModel:
         },
         "trace": list(model.trace_.columns),
         "starts": model.starts_["start"].tolist(),
-        "converged": bool(model.converged_),
-        "n_iter": int(model.n_iter_),
-        "n_averaged": int(model.n_averaged_),
-        "n_participants": int(model.n_participants_),
+        **{name: kind(getattr(model, f"{name}_")) for name, kind in _NUMBERS.items()},
         "record": asdict(model.record_),
     }
     arrays = {
@@ -88,7 +86,11 @@ def significant(values: Any, digits: int = _DIGITS) -> np.ndarray:
 def described(model: ICQF | LongitudinalICQF, codebook: StoredCodebook) -> StoredCodebook:
     """The codebook of the model's items and confounds, with the model's ranges."""
     known = {item.name: _in_plain_numbers(item) for item in codebook.items}
-    about = {item.name: _confound_entry(_in_plain_numbers(item)) for item in codebook.confounds}
+    plain = map(_in_plain_numbers, codebook.confounds)  # without ranges, subscales and directions
+    about = {
+        item.name: Item(item.name, item.wording, missing_codes=item.missing_codes, labels=item.labels)
+        for item in plain
+    }
     confounds = tuple(
         about[column.name] for column in model.confound_encoder_.columns if column.name in about
     )
@@ -97,11 +99,6 @@ def described(model: ICQF | LongitudinalICQF, codebook: StoredCodebook) -> Store
     ranges = zip(model.item_range_.index, model.item_range_.to_numpy().tolist(), strict=True)
     items = (replace(known.get(name, Item(name)), min=low, max=high) for name, (low, high) in ranges)
     return StoredCodebook(tuple(items), str(codebook.id), confounds, codebook.about)
-
-
-def _confound_entry(item: Item) -> Item:
-    """The entry of a confound: name, wording, missing codes and labels."""
-    return Item(item.name, wording=item.wording, missing_codes=item.missing_codes, labels=item.labels)
 
 
 def _in_plain_numbers(item: Item) -> Item:
@@ -165,10 +162,8 @@ def rebuild(kind: type[Model], stored: StoredModel) -> Model:
     model.factor_names_ = [str(name) for name in header["factor_names"]]
     model.starts_ = _starts(header["starts"], arrays["starts"], model.factor_names_)
     model.replication_ = _replication_table(arrays["replication"], model.get_feature_names_out())
-    model.converged_ = bool(header["converged"])
-    model.n_iter_ = int(header["n_iter"])
-    model.n_averaged_ = int(header["n_averaged"])
-    model.n_participants_ = int(header["n_participants"])
+    for name, kind_of in _NUMBERS.items():
+        setattr(model, f"{name}_", kind_of(header[name]))
     model.fit_statistics_ = FitStatistics(**{name: arrays[name] for name in (*_STATISTICS, "missing")})
     if "score_zeros" in arrays:  # older files have none
         model.score_distribution_ = ScoreDistribution.from_arrays(

@@ -57,13 +57,11 @@ class Growth:
     def start(self, k: int) -> Factors:
         """The start with k factors."""
         while len(self._grown) < k:
-            start = self._with_one_more(self._grown[-1]) if self._grown else self._first()
+            first = not self._grown
+            start = Starts(self.problem).make("nndsvd", 1) if first else self._with_one_more(self._grown[-1])
             (fit,) = run(self.problem, start, tol=self.tol, max_iter=_ITERATIONS, exact=False)
             self._grown.append(fit.factors)
         return self._grown[k - 1]
-
-    def _first(self) -> Factors:
-        return Starts(self.problem).make("nndsvd", 1)
 
     def _with_one_more(self, factors: Factors) -> Factors:
         k = len(factors.scores)

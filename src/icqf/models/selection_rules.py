@@ -160,9 +160,10 @@ class Evidence:
             for column in np.flatnonzero(self._seen[rows].any(axis=0)):
                 mine = rows[self._seen[rows, column]]
                 sums = self._sums(mine, np.array([column]))
-                variance[column] = (
-                    _variance_of_mean(self._errors[mine, column]) if sums is None else sums[0, 0]
-                )
+                if sums is not None:
+                    variance[column] = sums[0, 0]
+                else:
+                    variance[column] = self._errors[mine, column].var(ddof=len(mine) > 1) / len(mine)
             variances = np.vstack([variances, variance])
         known = ~np.isnan(variances)
         return np.sqrt(np.where(known, variances, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
@@ -235,10 +236,6 @@ class Evidence:
             own = own - own.mean(axis=0)
             found = own.T @ own / max(len(own) - 1, 1) / len(own)
         return Noise(columns, found, _FREEDOM)
-
-
-def _variance_of_mean(values: np.ndarray) -> float:
-    return float(values.var(ddof=1) / len(values)) if len(values) > 1 else 0.0
 
 
 def best_row(table: pd.DataFrame) -> tuple[int, float, float]:

@@ -182,7 +182,7 @@ class Summary:
             "the shares of its parts add up to this.\n"
         )
         rows = {"confounds": self.confounds["variance_explained"].sum(), "total": self.variance_explained}
-        if not self._has_confounds():
+        if all(name == INTERCEPT for name in self.confounds.index):
             del rows["confounds"]
         factors = pd.concat([self.factors, pd.DataFrame({"variance_explained": rows})])
         table = pd.DataFrame(
@@ -208,9 +208,6 @@ class Summary:
             return head + "\n" + table.to_string(justify="left") + "\n\n" + "\n".join(lines)
 
     __repr__ = __str__
-
-    def _has_confounds(self) -> bool:
-        return any(name != INTERCEPT for name in self.confounds.index)
 
 
 def _replication(factors: pd.DataFrame, blank: int) -> list[str]:

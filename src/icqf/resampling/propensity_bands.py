@@ -113,12 +113,17 @@ def make_bands(
 
 def log_odds(profile: Array, codes: Array, weights: Array | None = None) -> Array:
     """Log-odds of the groups for each participant: (n, 1) for two groups, (n, groups) for more."""
-    centred = profile - np.average(profile, axis=0, weights=weights)
-    spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
-    standard = centred / np.where(spread > 1e-9, spread, np.inf)
+    standard = standardized(profile, weights)
     relative = None if weights is None else weights / weights.mean()
     fitted = LogisticRegression(max_iter=1000).fit(standard, codes, sample_weight=relative)
     return standard @ fitted.coef_.T
+
+
+def standardized(columns: Array, weights: Array | None = None) -> Array:
+    """Columns (n, p) with mean 0 and standard deviation 1; those that do not vary are 0."""
+    centred = columns - np.average(columns, axis=0, weights=weights)
+    spread = np.sqrt(np.average(centred**2, axis=0, weights=weights))
+    return centred / np.where(spread > 1e-9, spread, np.inf)
 
 
 def cut(place: Array, n_bands: int) -> Array:
