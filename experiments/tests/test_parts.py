@@ -12,15 +12,16 @@ from icqf.datasets import load_demo
 from icqf.workflow.evaluation import Design
 from icqf_experiments.consensus import compare_averages, consensus_page
 from icqf_experiments.fit_parts import Effort, FittedPart, collect, found_again
-from icqf_experiments.rules import (
+from icqf_experiments.selection import (
     CANDIDATES,
     ChanceCurve,
     curves_of_others,
     evaluate_rules,
     fit_curve,
+    overall,
     pairs_of,
+    selection_page,
 )
-from icqf_experiments.selection import overall, selection_page
 from icqf_experiments.split_studies import DEVELOPMENT, JUDGES, SplitStudy, studies_named
 
 PATTERN = np.kron(np.eye(3), np.ones((1, 4)))  # three factors of four items each

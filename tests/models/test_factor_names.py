@@ -7,7 +7,7 @@ import pytest
 from icqf import ICQF
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError
-from icqf.models.factor_names import checked_names, refuse_swapped, suggested_names, themes
+from icqf.models.summary import checked_names, refuse_swapped, suggested_names, themes
 
 
 @pytest.fixture

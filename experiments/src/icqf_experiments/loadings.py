@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from icqf.analyses.method_comparison import FactorAnalysisMethod, Fitted, ICQFMethod, fit_part, trained
 from icqf.data.settings import FACTORIZATIONS
@@ -33,9 +34,6 @@ from icqf.workflow.evaluation import (
     results_page,
 )
 from icqf_experiments.published import LOADINGS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 COHORTS = 10
 COHORT_SIZE = 1335
@@ -202,8 +200,6 @@ def _in_one_order(fits: Mapping[str, Fitted]) -> dict[str, Fitted]:
 
 
 def _heatmaps(study: Study, usable: Mapping[str, Fitted]) -> Figure:
-    from matplotlib.figure import Figure
-
     first = next(iter(usable.values())).factors
     items = study.questionnaire.item_table()
     order, _ = grouped_order(subscales_of(first.index, items), first.to_numpy())
@@ -233,8 +229,6 @@ def _ranges(name: str, fit: Fitted) -> pd.DataFrame | None:
 
 
 def _tops(study: Study, name: str, fit: Fitted) -> Figure:
-    from matplotlib.figure import Figure
-
     columns = list(fit.factors.columns)
     rows = -(-len(columns) // 2)
     figure = Figure(figsize=(13, 2.5 * rows), layout="constrained")

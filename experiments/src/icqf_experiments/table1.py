@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from icqf.baselines import bic_factor_analysis, parallel_analysis, velicer_map
@@ -25,15 +26,14 @@ from icqf.models.icqf import ICQF
 from icqf.models.multistart import solver_of
 from icqf.models.search import Plan, Task, as_table, run_task
 from icqf.models.selection_rules import Evidence, best_row
+from icqf.plotting import triptych
+from icqf.plotting.style import guides, hide_frame, palette
 from icqf.report.blocks import Grid, Picture
 from icqf.resampling import tolerances
 from icqf.resampling.folds import make_folds
 from icqf.resampling.matching import aligned, correlations, paired
 from icqf.workflow.evaluation import Design, linked, results_page
 from icqf_experiments.criteria import bic, consensus_curve
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Array = NDArray[Any]
 NOISE = (0.1, 0.2, 0.3, 0.4, 0.5)
@@ -237,10 +237,6 @@ def table1_page(results: pd.DataFrame, made: Table1Design, design: Design) -> Pa
 
 def table1_figure(table: pd.DataFrame) -> Figure:
     """Draw the error in k of every scheme against the noise, with the paper's numbers as crosses."""
-    from matplotlib.figure import Figure
-
-    from icqf.plotting.style import guides, hide_frame, palette
-
     figure = Figure(figsize=(9.0, 4.4), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True)
     families = ("ICQF", "l1-NMF", "FA-promax")
@@ -267,10 +263,6 @@ def table1_figure(table: pd.DataFrame) -> Figure:
 
 def recovery_figure() -> Figure:
     """Draw the paper's synthetic data and truth above, and the fit of ICQF below."""
-    from matplotlib.figure import Figure
-
-    from icqf.plotting import triptych
-
     noise = 0.3
     data = make_synthetic(noise=noise)
     model = ICQF(data.loadings.shape[1], beta=Table1Design.beta, item_range=(0, HIGHEST)).fit(data.answers)
@@ -326,10 +318,6 @@ def _matched_error(truth: Array, found: Array) -> float:
 
 def proposition2_figure(table: pd.DataFrame) -> Figure:
     """Draw the error of the scores against the number of factors, with the bound of Proposition 2."""
-    from matplotlib.figure import Figure
-
-    from icqf.plotting.style import guides, hide_frame, palette
-
     figure = Figure(figsize=(6.0, 3.8), layout="constrained")
     ax = figure.subplots()
     first, second, *_ = palette(4)

@@ -18,10 +18,10 @@ from icqf.baselines.correlation import KMO, Sphericity
 from icqf.baselines.factor_analysis import FactorAnalysis, SchmidLeiman, schmid_leiman
 from icqf.data.questionnaire import Item, Questionnaire
 from icqf.errors import InputError
-from icqf.models.factor_names import own_items
 from icqf.models.icqf import ICQF
 from icqf.models.selection_rules import best_by_k
 from icqf.models.statement import StatedProblem
+from icqf.models.summary import own_items
 from icqf.resampling import match_factors
 from icqf.resampling.hidden import HiddenFit, predict_hidden
 from icqf.resampling.matching import correlations
@@ -156,21 +156,20 @@ def _share_small(loadings: np.ndarray) -> float:
     return float((np.abs(loadings) < _SMALL * largest).mean())
 
 
-def factor_lineage(loadings: Sequence[pd.DataFrame | np.ndarray], *, least: float = 0.4) -> pd.DataFrame:
+def factor_lineage(loadings: Sequence[pd.DataFrame | np.ndarray]) -> pd.DataFrame:
     """Link the factors of fits with increasing numbers of factors by the correlation of their loadings.
 
     Parameters
     ----------
     loadings : sequence of DataFrame or array (m, k)
         Fits of the same items, such as ``model.loadings_``, in any order.
-    least : float
-        Weakest correlation of a link; every factor is linked to its closest predecessor in any case.
 
     Returns
     -------
     DataFrame
-        One row per link: ``k`` and ``factor`` (counted from 1), ``next_k`` and ``next_factor`` in the next
-        larger fit, and the ``correlation`` of their loadings.
+        One row per link, with a correlation of 0.4 or more, or to a factor's closest predecessor: ``k`` and
+        ``factor`` (counted from 1), ``next_k`` and ``next_factor`` in the next larger fit, and the
+        ``correlation`` of their loadings.
 
     Examples
     --------
@@ -196,7 +195,7 @@ def factor_lineage(loadings: Sequence[pd.DataFrame | np.ndarray], *, least: floa
             (len(first), r + 1, len(second), s + 1, values[r, s])
             for r in range(len(first))
             for s in range(len(second))
-            if r == closest[s] or values[r, s] >= least
+            if r == closest[s] or values[r, s] >= 0.4
         ]
     return pd.DataFrame(rows, columns=["k", "factor", "next_k", "next_factor", "correlation"])
 
@@ -479,7 +478,8 @@ def general_factor(
     if k < 2:
         raise InputError(ONE)
     stated = model.state(questionnaire) if stated is None else stated
-    W = model.solve_scores(stated.problem) if scores is None else _kept(scores, stated)
+    known = scores is not None
+    W = np.asarray(scores, dtype=float)[stated.kept].T if known else model.solve_scores(stated.problem)
     one = clone(model).set_params(n_components=1, n_init=1, init="nndsvd", callback=None)
     with warnings.catch_warnings(action="ignore"):  # whether one factor settles is no news about the model
         solution = one.solve(stated)
@@ -504,10 +504,6 @@ def general_factor(
         hierarchy=hierarchy,
         reason=reason,
     )
-
-
-def _kept(scores: Any, stated: StatedProblem) -> Array:
-    return np.asarray(scores, dtype=float)[stated.kept].T
 
 
 def _errors(search: Any, k: int) -> tuple[float, float]:

@@ -26,7 +26,7 @@ from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, joined, listed, shown_p
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
-from icqf.resampling.bootstrap import Z, bootstrap, fresh_agreement, refits, settled
+from icqf.resampling.bootstrap import FOUND, Z, bootstrap, fresh_agreement, refits, settled
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.propensity_bands import (
@@ -38,7 +38,6 @@ from icqf.resampling.propensity_bands import (
     make_bands,
     standardized,
 )
-from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
 _AT_ONCE = 10  # resamples of one job
@@ -684,24 +683,15 @@ def _loading_table(fitted: GroupFits, common: ICQF, names: list[str]) -> pd.Data
     """Every loading with its interval, one row each."""
     k, items = len(common.components_), [str(name) for name in common.item_range_.index]
     top = np.ptp(common.item_range_.to_numpy(), axis=1) if common.loading_max == "item_range" else np.inf
-    rows = []
-    for r, factor in enumerate(common.factor_names_):
-        for g, group in enumerate(names):
-            value, half = fitted.loadings[g, :k][r], Z * fitted.errors[g, r]
-            rows.append(
-                pd.DataFrame(
-                    {
-                        "factor": factor,
-                        "item": items,
-                        "group": group,
-                        "loading": value,
-                        "low": np.maximum(value - half, 0.0),
-                        "high": np.minimum(value + half, top),
-                        "common": common.components_[r],
-                    }
-                )
-            )
-    return pd.concat(rows, ignore_index=True)
+    every = [common.factor_names_, names, items]
+    table = pd.MultiIndex.from_product(every, names=["factor", "group", "item"]).to_frame(index=False)
+    value, half = (each[:, :k].swapaxes(0, 1) for each in (fitted.loadings, Z * fitted.errors))
+    return table[["factor", "item", "group"]].assign(
+        loading=value.ravel(),
+        low=np.maximum(value - half, 0.0).ravel(),
+        high=np.minimum(value + half, top).ravel(),
+        common=np.broadcast_to(common.components_[:, None], value.shape).ravel(),
+    )
 
 
 # --- words ------------------------------------------------------------------------------------------------

@@ -19,9 +19,8 @@ from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
-from icqf.resampling.bootstrap import N_HALVES, agreement_of, averaged_loadings
+from icqf.resampling.bootstrap import N_HALVES, agreement_of, averaged_loadings, replication_table
 from icqf.resampling.folds import drawn_counts, units_of
-from icqf.resampling.replication import replication_table
 
 Array = NDArray[Any]
 N_RESAMPLES = 20  # that a consensus averages
@@ -120,14 +119,10 @@ def consensus(
     ----------
     model : ICQF
         A fitted model; its factors are the reference that resampled ones are matched to.
-    X, confounds, sample_weight
-        The data the model was fitted to.
-    groups : array (n,), optional
-        Families or sites, which are drawn whole. None: those of the questionnaire, if X is one.
+    X, confounds, sample_weight, groups, n_jobs
+        As for `replication_probability`.
     n_resamples : int
         Bootstrap samples of the participants.
-    n_jobs : int, optional
-        Processes; the result does not depend on it.
 
     Returns
     -------

@@ -28,11 +28,10 @@ from icqf.data.validate import weights_of
 from icqf.engines.base import Callback
 from icqf.engines.threads import one_blas_thread
 from icqf.errors import Advice, InputError, InputWarning, Worded
-from icqf.models.factor_names import checked_names, default_names
 from icqf.models.multistart import fit_from_starts, starts_table
 from icqf.models.score_intervals import ScoreDistribution, ScoreIntervals, score_intervals
 from icqf.models.statement import Memory, NewAnswers, Source, StatedProblem, state
-from icqf.models.summary import FitRecord, FitStatistics, Summary
+from icqf.models.summary import FitRecord, FitStatistics, Summary, checked_names, default_names
 
 if TYPE_CHECKING:
     from icqf.io.model_file import StoredModel

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 from matplotlib.ticker import MaxNLocator
@@ -28,9 +29,6 @@ from icqf.plotting.style import (
     palette,
     require_columns,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 def by_sample_size(table: pd.DataFrame, value: str, *, label: str = "", ax: Axes | None = None) -> Axes:

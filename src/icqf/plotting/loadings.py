@@ -7,12 +7,14 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from icqf.errors import InputError, shortened
@@ -37,9 +39,6 @@ from icqf.plotting.style import (
     palette,
     require_columns,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _GAP = 0.6  # between factors and confounds, in cells
 
@@ -807,8 +806,6 @@ def triptych(
             "they must be (n, k), (m, k) and (n, m)."
         )
     if axes is None:
-        from matplotlib.figure import Figure
-
         figure = Figure(figsize=(9.6, 4.2), layout="constrained")
         axes = list(figure.subplots(1, 3, width_ratios=(1, 1, 2.2)))
     if len(axes) != 3:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 
@@ -31,9 +32,6 @@ from icqf.plotting.style import (
     muted,
     require_columns,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _BARS = 40  # of a distribution of scores
 

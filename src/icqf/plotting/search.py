@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.ticker import NullFormatter, PercentFormatter
 
 from icqf.errors import InputError, counted
@@ -23,9 +24,6 @@ from icqf.plotting.style import (
     palette,
     require_columns,
 )
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _MOST_TICKS = 12
 _ERRORS = ("number of factors", "squared error of hidden answers")

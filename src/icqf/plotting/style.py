@@ -6,19 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.colors import Colormap, LinearSegmentedColormap, Normalize, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatterSciNotation, MaxNLocator
 
 from icqf.errors import InputError, did_you_mean, shortened
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _WIDE_CELL = 0.28  # inches, above which every correlation is written
 BESIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}  # of a legend: not over data

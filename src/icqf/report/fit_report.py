@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from icqf.errors import InputError
-from icqf.models.factor_names import checked_names
+from icqf.models.summary import checked_names
 from icqf.report.analysis import Analysis
 from icqf.report.document import Document, write_document
 from icqf.report.section import sections_of

@@ -29,11 +29,11 @@ from icqf.io.preregistration import read_preregistration
 from icqf.io.provenance import fingerprints_of, versions
 from icqf.io.study_files import StudyFiles
 from icqf.models.consensus import consensus, replication_probability
-from icqf.models.factor_names import refuse_swapped
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
 from icqf.models.icqfcv import FEWEST, ICQFCV
 from icqf.models.selection_rules import best_by_k
 from icqf.models.statement import StatedProblem
+from icqf.models.summary import refuse_swapped
 from icqf.report import Analysis, analyse
 from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit

@@ -17,15 +17,15 @@ from icqf.io.atomic import new_folder, recover, write_bytes
 from icqf.io.formats import WRITABLE
 from icqf.io.readers.files import read_table
 from icqf.io.write import csv_text, write_table
-from icqf.models.factor_names import (
+from icqf.models.icqf import ICQF
+from icqf.models.persistence import rebuild
+from icqf.models.summary import (
     checked_names,
     default_names,
     refuse_swapped,
     shown_names,
     suggested_names,
 )
-from icqf.models.icqf import ICQF
-from icqf.models.persistence import rebuild
 from icqf.report import Report, from_json, renamed, write_report
 from icqf.report.document import FORMATS
 from icqf.report.fit_report import document_of

@@ -11,9 +11,9 @@ from icqf.core.result import Iterated
 from icqf.data.settings import parameter_error
 from icqf.engines.base import NamedStart
 from icqf.engines.choice import run
-from icqf.models.factor_names import default_names, suggested_names
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
+from icqf.models.summary import default_names, suggested_names
 from icqf.resampling.matching import correlations, paired
 from icqf.workflow.fit import model_of
 from icqf.workflow.naming import suggestions

@@ -13,16 +13,16 @@ from icqf.analyses import factor_lineage
 from icqf.data.confounds import INTERCEPT
 from icqf.data.questionnaire import Item
 from icqf.errors import shortened
-from icqf.models.factor_names import (
+from icqf.models.icqf import ICQF
+from icqf.models.summary import (
     checked_names,
     default_names,
+    is_loaded,
     shown_names,
     suggested_names,
     themes,
     top_places,
 )
-from icqf.models.icqf import ICQF
-from icqf.models.summary import is_loaded
 from icqf.plotting import split_tree
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import item_label
@@ -33,8 +33,7 @@ from icqf.report.section import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn, level
 from icqf.report.words import Report, Values
-from icqf.resampling.bootstrap import Resamples
-from icqf.resampling.replication import replication_in_words
+from icqf.resampling.bootstrap import Resamples, replication_in_words
 
 NEAR_BOUND = 0.03  # of an item's range: below, an intercept has no interval
 _LONG = 40  # items from which the table of all loadings is not printed

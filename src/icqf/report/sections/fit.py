@@ -7,9 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from icqf.models.factor_names import default_names
 from icqf.models.multistart import AS_WELL, COUNTERPART, doubtful_factors, n_reached
-from icqf.models.summary import Summary
+from icqf.models.summary import Summary, default_names
 from icqf.plotting import convergence
 from icqf.report import words
 from icqf.report.analysis import Analysis
@@ -18,7 +17,7 @@ from icqf.report.section import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn
 from icqf.report.words import Report, Values
-from icqf.resampling.replication import no_factor_replicates
+from icqf.resampling.bootstrap import no_factor_replicates
 
 
 @report_section("fit", "How well each item is described", title="Fit of each item")

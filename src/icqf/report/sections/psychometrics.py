@@ -7,8 +7,7 @@ import numpy as np
 from icqf.analyses.factor_properties import Counterparts, Psychometry
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import shown_p
-from icqf.models.factor_names import default_names
-from icqf.models.summary import Summary
+from icqf.models.summary import Summary, default_names
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.analysis import Analysis
