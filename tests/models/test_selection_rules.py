@@ -15,7 +15,7 @@ from icqf.models.selection_rules import (
     _picks,
     best_by_k,
     best_row,
-    choice_elsewhere,
+    choice_frequencies,
     choose,
     level_with,
 )
@@ -25,7 +25,7 @@ def elsewhere(found, rule, **more):
     """What other divisions into folds would choose."""
     evidence = Evidence(found)
     noise = evidence.between_divisions()
-    return choice_elsewhere(evidence, noise, rule, rng=np.random.default_rng(0), **more)
+    return choice_frequencies(evidence, noise, rule, rng=np.random.default_rng(0), **more)
 
 
 def results(errors, hidden=None, weights=None):
@@ -297,7 +297,7 @@ def test_another_sample_is_less_sure_than_another_seed():
     found = divisions(np.random.default_rng(0), 0.4, 0.3, n=5)
     evidence = Evidence(found)
     seeds, samples = (
-        choice_elsewhere(evidence, noise, "min", rng=np.random.default_rng(0)).by_k()
+        choice_frequencies(evidence, noise, "min", rng=np.random.default_rng(0)).by_k()
         for noise in (evidence.between_divisions(), evidence.between_samples())
     )
     assert seeds[3] > samples[3] > 0.5

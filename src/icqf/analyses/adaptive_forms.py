@@ -60,7 +60,7 @@ class Rounded:
 
 
 @dataclass(frozen=True)
-class Asked:
+class FormState:
     """What the answers given say."""
 
     scores: pd.Series  # expected scores of the full form
@@ -135,7 +135,7 @@ class AdaptiveForm:
         *,
         confounds: Mapping[str, Any] | None = None,
         skipped: Iterable[str] = (),
-    ) -> Asked:
+    ) -> FormState:
         """What some answers say, and which item to ask next.
 
         Parameters
@@ -164,7 +164,7 @@ class AdaptiveForm:
             {"scores": session.expected, "low": low, "high": high}, self.model.get_feature_names_out()
         )
         following = None if chosen is None else self.items[chosen]
-        return Asked(table["scores"], table["low"], table["high"], following)
+        return FormState(table["scores"], table["low"], table["high"], following)
 
     def ask(self, X: Any, *, confounds: Any = None, width: float | None = None) -> pd.DataFrame:
         """Ask participants whose answers are known, and stop as the page would.

@@ -569,17 +569,22 @@ def evidence_of(
         residuals[block.rows] = block.X - A.T @ loadings
     weights, scores = problem.weights, fit.scores.T
     total = _overall_level(answers, observed)
-    told = [scores, scores**2, total[:, None], *(problem.design[places].T for places in confounds.values())]
+    profile = [
+        scores,
+        scores**2,
+        total[:, None],
+        *(problem.design[places].T for places in confounds.values()),
+    ]
     words = [
         "the same scores",
         "the same overall level of answers",
         *(f"the same {name}" for name in confounds),
     ]
     if weights is not None and np.ptp(weights) > 0:
-        told.append(np.log(weights)[:, None])
+        profile.append(np.log(weights)[:, None])
         words.append("the same survey weight")
     bands = make_bands(
-        np.concatenate(told, axis=1),
+        np.concatenate(profile, axis=1),
         codes,
         n_bands=n_bands,
         weights=weights,

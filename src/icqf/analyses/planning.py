@@ -307,7 +307,7 @@ class SamplePlan:
             if np.isnan(needed[column]):
                 parts.append(f"{share} of the {k} would need more than {most} participants")
             else:
-                parts.append(f"{share} of the {k} are found again with {self._said(needed[column])}")
+                parts.append(f"{share} of the {k} are found again with {self._shown(needed[column])}")
         hardest = self.factors.loc[names, "n80"]
         weak = hardest[hardest.isna()].index.tolist()
         if weak:
@@ -316,12 +316,12 @@ class SamplePlan:
                 f" With {most} participants these are still found in fewer than 80 % of the studies: {lows}."
             )
         else:
-            tail = f" Every factor has a replication probability of 80 % with {self._said(hardest.max())}"
+            tail = f" Every factor has a replication probability of 80 % with {self._shown(hardest.max())}"
             most_needy = hardest[hardest == hardest.max()].index
             tail += f"; {most_needy[0]} needs most." if len(most_needy) == 1 < len(names) else "."
         return f"{head} {'; '.join(parts)}.{tail}"
 
-    def _said(self, n: float) -> str:
+    def _shown(self, n: float) -> str:
         """A number of participants; the smallest that was tried may be more than are needed."""
         return f"{int(n)} participants{' or fewer' if n == self.curve['n'].min() else ''}"
 

@@ -192,7 +192,7 @@ def search_forms(
     search = _Search(recovery, frozenset(keep), frozenset(drop), minutes, max_minutes)
     chosen = other = search.of(keep)
     forms = [chosen] if len(keep) else []
-    _tell(callback, len(chosen.items), max_items)
+    _report_progress(callback, len(chosen.items), max_items)
     while len(chosen.items) < max_items:
         longer = search.longer(chosen)
         if longer is None:
@@ -202,7 +202,7 @@ def search_forms(
             longer = other
         chosen = search.improved(longer)
         forms.append(chosen)
-        _tell(callback, len(chosen.items), max_items)
+        _report_progress(callback, len(chosen.items), max_items)
     if forms:
         forms[-1] = search.exchanged(chosen)
     return [form.items for form in forms]
@@ -310,7 +310,7 @@ class _Search:
                 yield item, longer, self.correlation(longer)
 
 
-def _tell(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:
+def _report_progress(callback: Callable[[Progress], object] | None, done: int, total: int) -> None:
     if callback is not None:
         callback(Progress(done, total))
 
@@ -1015,17 +1015,17 @@ def shortform(
     number = int(fold.max()) + 1
     streams = rng.spawn(number + 1)
 
-    def told(done: int) -> Callable[[Progress], object] | None:
+    def reporting(done: int) -> Callable[[Progress], object] | None:
         whole = (number + 1) * choice.length
         return callback and (lambda now: callback(Progress(done * choice.length + now.done, whole)))
 
     alone = effective_n_jobs(n_jobs) == 1  # only then can each fold tell its progress
     calls = (
-        (choice.held_out, everyone, fold == at, streams[at + 1], told(at + 1) if alone else None)
+        (choice.held_out, everyone, fold == at, streams[at + 1], reporting(at + 1) if alone else None)
         for at in range(number)
     )
     with closing_quietly(start_calls(calls, n_jobs=n_jobs)) as found:
-        forms = choice.forms(everyone, streams[0], told(0))
+        forms = choice.forms(everyone, streams[0], reporting(0))
         if not forms:
             raise parameter_error(
                 "max_minutes", f" is {max_minutes:g}, but every item takes longer; give more."

@@ -46,7 +46,7 @@ from icqf.models.selection_rules import (
     Evidence,
     best_of_each,
     best_row,
-    choice_elsewhere,
+    choice_frequencies,
     choose,
     count_of,
     level_with,
@@ -315,7 +315,9 @@ class ICQFCV(TransformerMixin, BaseEstimator):
         self.choice_: Choice
         self.sample_choice_: Choice
         self.choice_, self.sample_choice_ = (
-            choice_elsewhere(evidence, noise, self.rule, rng=np.random.default_rng([seed, part]), **looked_at)
+            choice_frequencies(
+                evidence, noise, self.rule, rng=np.random.default_rng([seed, part]), **looked_at
+            )
             for part, noise in ((2, evidence.between_divisions()), (6, evidence.between_samples()))
         )
         self.level_ = self._level(model, replace(stated, problem=problem), evidence)

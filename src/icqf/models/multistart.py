@@ -39,7 +39,7 @@ GOING_ON = 300  # iterations at most, each time
 TRIES = 3
 GIVEN = "given"
 COLUMNS = ("start", "objective", "n_iter", "converged")
-Seen = list[tuple[StartResult, Array]]  # what is told of each start, and its loadings (k, m)
+Seen = list[tuple[StartResult, Array]]  # the result of each start, and its loadings (k, m)
 
 
 def solver_of(model: ICQF) -> Solver:
@@ -63,8 +63,8 @@ def fit_from_starts(model: ICQF, problem: Problem, k: int, init: Any) -> Factori
     if automatic and model.solver == "fast" and _times_reached(best, seen, k) < number:
         best = _raced(model, problem, k, best, seen, rng)
     best = _tested(model, problem, best, exchange)
-    told = ((each, _agreement(best.factors.loadings[:k], loadings)) for each, loadings in seen)
-    return replace(best, starts=tuple(replace(each, factors=tuple(r.tolist())) for each, r in told))
+    results = ((each, _agreement(best.factors.loadings[:k], loadings)) for each, loadings in seen)
+    return replace(best, starts=tuple(replace(each, factors=tuple(r.tolist())) for each, r in results))
 
 
 def _raced(
@@ -112,7 +112,7 @@ def _times_reached(best: Factorization, seen: Seen, k: int) -> int:
 def _best(
     model: ICQF, problem: Problem, k: int, inits: list[Any], rng: np.random.Generator
 ) -> tuple[Factorization, Seen]:
-    """The best of the fits from these starts, and what is told of each start (not its scores)."""
+    """The best of the fits from these starts, and the results of all (without scores)."""
     seen: Seen = []
     best: Factorization | None = None
     together = max(1, _SCORES_AT_A_TIME // (problem.n * k))

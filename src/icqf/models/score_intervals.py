@@ -400,7 +400,7 @@ class _Simulation:
         residual = fitted.residual / (1 - np.minimum(own, 0.9))
         share = np.median(np.minimum(residual / np.maximum(fitted.variance, 1e-4), 1))
         self.residual = np.maximum(residual, own**2 * share * fitted.variance)
-        self.told = 1 - own  # how much residuals tell about an item's error
+        self.share_of_error = 1 - own  # of the residuals, which also hold what one item alone explains
         if fitted.of_more_items:  # scores and residuals are those of more answers
             self.residual = fitted.residual.copy()
         self.rng = np.random.default_rng(_SEED)
@@ -482,7 +482,7 @@ class _Simulation:
             observed, squares = self.scored(scores, answered)
             like = chosen < 0
             ratio = self.fitted.residual / np.maximum(np.nanmean(squares[like], axis=0), 1e-6)
-            self.residual = self.residual * np.clip(ratio, 0.6, 1.7) ** self.told
+            self.residual = self.residual * np.clip(ratio, 0.6, 1.7) ** self.share_of_error
             seen = np.corrcoef(observed[:, like]) if self.k > 1 else np.eye(1)
             change = np.nan_to_num(self.fitted.correlation - seen)
             self.correlation = np.clip(self.correlation + change, -0.95, 0.95)
@@ -704,13 +704,13 @@ def score_intervals(model: ICQF, X: Any, *, confounds: Any = None, level: float 
         )
         fractions[stated.kept] = table.fractions(answered)
     information = table.informations(fractions)
-    told = stated.kept[:, None] & (information >= LEAST_INFORMATION)
+    known = stated.kept[:, None] & (information >= LEAST_INFORMATION)
     for r in range(shape[1]):
-        rows = told[:, r]
+        rows = known[:, r]
         low[rows, r], high[rows, r] = table.at(r, table.ends(r, level), scores[rows, r], fractions[rows, r])
-    scores[~told] = np.nan
+    scores[~known] = np.nan
     reasons = np.full(shape, "", dtype=object)
-    reasons[~told] = TOO_LITTLE
+    reasons[~known] = TOO_LITTLE
     reasons[:, table.information[:, -1] < LEAST_INFORMATION] = NOT_MEASURED
     reasons[~stated.kept] = NOTHING_ANSWERED
     frame = as_pandas(X.answers if isinstance(X, Questionnaire) else X)

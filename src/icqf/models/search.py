@@ -222,7 +222,7 @@ def run_task(plan: Plan, task: Task, ends: dict[Place, End] | None = None) -> li
     ]
     batches = engine_of(plan.engine).batches
     if batches and plan.init == "nndsvd" and not plan.thorough and task.ends is None and plan.solver is None:
-        trials = _judged_together(plan, task, held_out)
+        trials = _compared_by_engine(plan, task, held_out)
         if trials is not None:
             return trials
     first = min(plan.betas)
@@ -253,7 +253,7 @@ def hidden_fit_of(plan: Plan, trials: Iterable[Trial], k: int, beta: float) -> H
     )
 
 
-def _judged_together(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> list[Trial] | None:
+def _compared_by_engine(plan: Plan, task: Task, held_out: Sequence[HeldOut]) -> list[Trial] | None:
     """The trials of a task by an engine that compares candidates itself; None where it does not."""
     clock = time.perf_counter()
     problems = [each.visible for each in held_out]
@@ -478,7 +478,7 @@ class Race:
             if settled or spent > whole:
                 break
             self._run(left, folds, then=folds)
-        _tell(self.callback, len(self.known), len(self.known), self.known)
+        _report_progress(self.callback, len(self.known), len(self.known), self.known)
         return self._trials()
 
     def _evidence(self) -> Evidence:
@@ -558,7 +558,7 @@ class Race:
         total = len(known) + len(wanted - known.keys()) + penalties * len(then)
         jobs = effective_n_jobs(self.n_jobs)
         pieces = max(1, -(-_TASKS_PER_JOB * jobs // len(folds))) if jobs > 1 else 1
-        _tell(self.callback, len(known), total, known)
+        _report_progress(self.callback, len(known), total, known)
         for tries_left in reversed(range(_TRIES)):
             todo = [
                 part
@@ -575,7 +575,7 @@ class Race:
                         known |= {_key(trial): trial for trial in new}
                         if ends is not None:
                             ends |= ended
-                        _tell(self.callback, len(known), total, known)
+                        _report_progress(self.callback, len(known), total, known)
                 break
             except CancelledError:  # a cluster may forget work of a worker that it lost
                 if not tries_left:
@@ -667,7 +667,7 @@ def _key(trial: Trial) -> tuple[int, int, int, float]:
     return trial.repeat, trial.fold, trial.n_components, trial.beta
 
 
-def _tell(callback: Callback | None, done: int, total: int, known: Mapping[Any, Trial]) -> None:
+def _report_progress(callback: Callback | None, done: int, total: int, known: Mapping[Any, Trial]) -> None:
     if callback is None:
         return
     sums: dict[tuple[int, float], tuple[float, float]] = {}  # as `error_table`, which takes longer than a fit

@@ -327,7 +327,7 @@ def count_of(
     )
 
 
-def choice_elsewhere(
+def choice_frequencies(
     evidence: Evidence, noise: Noise, rule: str, *, rng: np.random.Generator, **looked_at: Any
 ) -> Choice:
     """How often each candidate would be chosen in other folds, or by another sample."""

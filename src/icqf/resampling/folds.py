@@ -216,11 +216,11 @@ def make_folds(
         row_block = deal_groups(groups, row_blocks, strata, rng)
     col_block = np.empty(m, dtype=np.intp)
     col_block[np.arange(m) if items is None else items] = deal_evenly(m, col_blocks, None, rng)
-    fold_of = _dealt(row_blocks, col_blocks, n_splits, rng).astype(np.int16)
+    fold_of = _latin_squares(row_blocks, col_blocks, n_splits, rng).astype(np.int16)
     return Folds(row_block.astype(np.int32), col_block, fold_of, n_splits)
 
 
-def _dealt(row_blocks: int, col_blocks: int, n_splits: int, rng: np.random.Generator) -> Array:
+def _latin_squares(row_blocks: int, col_blocks: int, n_splits: int, rng: np.random.Generator) -> Array:
     """The fold of each block: of every `n_splits` columns a Latin square, its rows in an order of its own."""
     rows = np.arange(row_blocks)
     if max(row_blocks, col_blocks) < n_splits:

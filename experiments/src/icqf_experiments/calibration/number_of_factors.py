@@ -17,7 +17,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.datasets import load_bfi
 from icqf.errors import listed
 from icqf.models.icqfcv import ICQFCV
-from icqf.models.selection_rules import choice_elsewhere
+from icqf.models.selection_rules import choice_frequencies
 from icqf.report.blocks import Block, Grid
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, off_bins, run_cases
@@ -149,7 +149,7 @@ def of_samples(drawn: Any, told: Any) -> dict[str, Any]:
     rows = []
     for one, other in zip(found, reversed(found), strict=True):
         shares = {
-            str(ratio): choice_elsewhere(
+            str(ratio): choice_frequencies(
                 one.evidence_, one.evidence_.between_samples(ratio), one.rule, rng=np.random.default_rng(SEED)
             ).by_k()
             for ratio in RATIOS
