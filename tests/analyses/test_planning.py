@@ -22,7 +22,7 @@ from icqf.analyses.short_forms import drawn_from
 from icqf.datasets import load_demo, make_cohort, make_synthetic
 from icqf.models import L1NMF
 from icqf.models.statement import NewAnswers, state
-from icqf.resampling.bootstrap import stepped_up
+from icqf.resampling.replication import stepped_up
 
 QUICK = {"sizes": (40, 120), "n_repeats": 6}
 

@@ -9,7 +9,7 @@ import pytest
 from icqf import ICQF
 from icqf.datasets import load_demo
 from icqf.report import analyse, report_of
-from icqf.resampling.bootstrap import replication_table
+from icqf.resampling.replication import replication_table
 from small_study import weak_study
 
 NONE = "No replicable structure was found"

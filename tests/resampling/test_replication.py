@@ -8,7 +8,7 @@ import pytest
 
 from icqf import ICQF, InputError, replication_probability
 from icqf.datasets import make_synthetic
-from icqf.resampling.bootstrap import (
+from icqf.resampling.replication import (
     COEFFICIENTS,
     FRAGILE,
     HIGHEST,

@@ -18,8 +18,9 @@ from icqf.models.consensus import N_RESAMPLES
 from icqf.models.icqf import ICQF
 from icqf.models.selection_rules import best_by_k, best_row
 from icqf.report.blocks import Grid, Section
-from icqf.resampling.bootstrap import FOUND, averaged_loadings
+from icqf.resampling.bootstrap import averaged_loadings
 from icqf.resampling.folds import drawn_counts
+from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design, results_page, span_words
 from icqf_experiments.fit_parts import FittedPart, found_again
 from icqf_experiments.split_studies import SplitStudy

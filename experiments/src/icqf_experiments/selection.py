@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from icqf.models.selection_rules import best_row, choose
 from icqf.report.blocks import Block, Grid, Section
-from icqf.resampling.bootstrap import FOUND, fisher_z, stepped_up
+from icqf.resampling.replication import FOUND, fisher_z, stepped_up
 from icqf.workflow.evaluation import Design, linked, results_page
 from icqf_experiments.fit_parts import FittedPart, found_again
 from icqf_experiments.split_studies import DEVELOPMENT, SplitStudy, study_of

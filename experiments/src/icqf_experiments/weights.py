@@ -24,8 +24,9 @@ from icqf.datasets.real import PHQ9, nhanes_table
 from icqf.engines.parallel import run_all
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Grid, Section
-from icqf.resampling.bootstrap import FOUND, best_fits
+from icqf.resampling.bootstrap import best_fits
 from icqf.resampling.hidden import predict_hidden
+from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design, linked, prose, results_page
 from icqf_experiments.fit_parts import found_again
 from icqf_experiments.split_studies import SplitStudy

@@ -26,7 +26,7 @@ from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted, did_you_mean, joined, listed, shown_p
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
-from icqf.resampling.bootstrap import FOUND, Z, bootstrap, fresh_agreement, refits, settled
+from icqf.resampling.bootstrap import Z, bootstrap, fresh_agreement, refits, settled
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
 from icqf.resampling.propensity_bands import (
@@ -38,6 +38,7 @@ from icqf.resampling.propensity_bands import (
     make_bands,
     standardized,
 )
+from icqf.resampling.replication import FOUND
 
 Array = NDArray[Any]
 _AT_ONCE = 10  # resamples of one job

@@ -25,17 +25,10 @@ from icqf.errors import InputError, counted, listed
 from icqf.models.icqf import ICQF
 from icqf.models.statement import NewAnswers, state
 from icqf.resampling import tolerances
-from icqf.resampling.bootstrap import (
-    FOUND,
-    ONE_ITEM,
-    best_fits,
-    fisher_z,
-    probability_of,
-    stepped_up,
-    strongest_share,
-)
+from icqf.resampling.bootstrap import best_fits
 from icqf.resampling.folds import units_of
 from icqf.resampling.matching import aligned, correlations
+from icqf.resampling.replication import FOUND, ONE_ITEM, fisher_z, probability_of, stepped_up, strongest_share
 
 Array = NDArray[Any]
 _LOOSEST = 0.05  # a + b of a Beta; with less, nearly all answers are the lowest or the highest

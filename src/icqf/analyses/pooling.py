@@ -20,8 +20,8 @@ from icqf.io.model_file import StoredModel
 from icqf.models.icqf import ICQF
 from icqf.models.persistence import OBJECTIVE_DIGITS, rebuild, significant
 from icqf.models.summary import FitRecord, default_names, is_loaded
-from icqf.resampling.bootstrap import FOUND
 from icqf.resampling.matching import aligned, correlations
+from icqf.resampling.replication import FOUND
 
 # Settings that affect scores, in words.
 _SETTINGS = {

@@ -35,7 +35,7 @@ def model_text(
     is the share of answers that were not asked for.
     """
     from icqf.models.multistart import doubtful_factors
-    from icqf.resampling.bootstrap import LIKE_THIS
+    from icqf.resampling.replication import LIKE_THIS
 
     summary = model.summary()
     by_factors, by_confounds = (
@@ -77,7 +77,7 @@ def no_structure(hidden: HiddenFit | None, *, model: ICQF | None = None, n_set: 
 
     `n_set` is the number of factors if the user set it: fewer factors may show a structure.
     """
-    from icqf.resampling.bootstrap import NOT_REPLICABLE, no_factor_replicates
+    from icqf.resampling.replication import NOT_REPLICABLE, no_factor_replicates
 
     given = f" with {counted(n_set, 'factor')}" if n_set else ""
     if hidden is None or not hidden.no_better_than_means:
@@ -200,7 +200,7 @@ def _factors(model: ICQF, items: dict[str, Item], top: int) -> list[str]:
 
 def _replication(model: ICQF, name: str) -> str:
     """Return how likely another study finds the factor, if that was estimated."""
-    from icqf.resampling.bootstrap import ONE_ITEM, replication_in_words
+    from icqf.resampling.replication import ONE_ITEM, replication_in_words
 
     if model.replication_ is None:
         return ""

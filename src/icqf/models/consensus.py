@@ -19,8 +19,9 @@ from icqf.engines.threads import one_blas_thread
 from icqf.errors import InputError
 from icqf.models.icqf import ICQF
 from icqf.models.statement import StatedProblem
-from icqf.resampling.bootstrap import N_HALVES, agreement_of, averaged_loadings, replication_table
+from icqf.resampling.bootstrap import N_HALVES, agreement_of, averaged_loadings
 from icqf.resampling.folds import drawn_counts, units_of
+from icqf.resampling.replication import replication_table
 
 Array = NDArray[Any]
 N_RESAMPLES = 20  # that a consensus averages

@@ -19,7 +19,7 @@ from icqf.io.model_file import StoredModel
 from icqf.models.multistart import GIVEN, starts_table
 from icqf.models.score_intervals import ScoreDistribution
 from icqf.models.summary import FitRecord, FitStatistics, checked_names, default_names
-from icqf.resampling.bootstrap import MEASURED, table_of
+from icqf.resampling.replication import MEASURED, table_of
 
 if TYPE_CHECKING:
     from icqf.models.icqf import ICQF

@@ -28,9 +28,10 @@ from icqf.engines.progress import Progress
 from icqf.errors import InputError, counted
 from icqf.models.selection_rules import Evidence, Noise, best_row, draws
 from icqf.models.summary import default_names
-from icqf.resampling.bootstrap import agreement_of, best_fits, replication_table
+from icqf.resampling.bootstrap import agreement_of, best_fits
 from icqf.resampling.folds import Folds
 from icqf.resampling.hidden import HeldOut, HiddenFit
+from icqf.resampling.replication import replication_table
 
 if TYPE_CHECKING:
     from icqf.baselines.retention import FactorCount

@@ -15,7 +15,7 @@ from icqf import __version__
 from icqf.data.about import plain_words
 from icqf.data.confounds import INTERCEPT
 from icqf.errors import Advice, InputError, counted, did_you_mean, joined, listed, shortened, shown_share
-from icqf.resampling.bootstrap import FRAGILE
+from icqf.resampling.replication import FRAGILE
 
 if TYPE_CHECKING:
     from icqf.data.questionnaire import Item

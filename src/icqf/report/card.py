@@ -22,7 +22,7 @@ from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
 from icqf.report.document import Document, made_by
 from icqf.report.sections.methods import CITATION
 from icqf.report.words import count_of, joined, number, percent
-from icqf.resampling.bootstrap import (
+from icqf.resampling.replication import (
     LIKE_THIS,
     NOT_REPLICABLE,
     ONE_ITEM,

@@ -20,7 +20,7 @@ from icqf.plotting import found_again
 from icqf.plotting.style import default_settings, factor_names
 from icqf.report.blocks import Block, Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
-from icqf.resampling.bootstrap import FOUND
+from icqf.resampling.replication import FOUND
 from icqf.workflow.fit import fit_study
 from icqf.workflow.options import PlanOptions, StudyOptions
 from icqf.workflow.results_folder import DECIMALS, write_tool_folder

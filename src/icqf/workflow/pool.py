@@ -18,7 +18,7 @@ from icqf.models.icqf import ICQF
 from icqf.plotting.style import correlation_cells, factor_names
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
-from icqf.resampling.bootstrap import FOUND
+from icqf.resampling.replication import FOUND
 from icqf.workflow.results_folder import DECIMALS, refuse_file
 
 _OTHER_KINDS = {"longitudinal-model": "a model of repeated visits", "battery-model": "the model of a battery"}

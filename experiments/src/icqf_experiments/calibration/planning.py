@@ -24,16 +24,9 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.models.consensus import replication_probability
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block, Grid
-from icqf.resampling.bootstrap import (
-    COEFFICIENTS,
-    FOUND,
-    ONE_ITEM,
-    best_fits,
-    fisher_z,
-    stepped_up,
-    strongest_share,
-)
+from icqf.resampling.bootstrap import best_fits
 from icqf.resampling.matching import aligned
+from icqf.resampling.replication import COEFFICIENTS, FOUND, ONE_ITEM, fisher_z, stepped_up, strongest_share
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 from icqf_experiments.calibration.learning import Candidate, Candidates, best_candidate

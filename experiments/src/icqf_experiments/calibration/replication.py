@@ -20,8 +20,9 @@ from icqf import ICQFCV
 from icqf.data.questionnaire import Questionnaire
 from icqf.models.icqf import ICQF
 from icqf.report.blocks import Block
-from icqf.resampling.bootstrap import FOUND, ONE_ITEM, agreement_of, fisher_z, stepped_up, strongest_share
+from icqf.resampling.bootstrap import agreement_of
 from icqf.resampling.folds import units_of
+from icqf.resampling.replication import FOUND, ONE_ITEM, fisher_z, stepped_up, strongest_share
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 from icqf_experiments.calibration.learning import Candidate, Candidates, told_of_noise

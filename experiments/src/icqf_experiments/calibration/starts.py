@@ -21,9 +21,10 @@ from icqf.engines.choice import run
 from icqf.models.icqf import ICQF
 from icqf.models.multistart import REACHED, n_reached
 from icqf.report.blocks import Block, Grid
-from icqf.resampling.bootstrap import FOUND, best_fits
+from icqf.resampling.bootstrap import best_fits
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.matching import aligned, correlations
+from icqf.resampling.replication import FOUND
 from icqf.workflow.evaluation import Design
 from icqf_experiments.calibration.frame import SIMULATED, Statement, run_cases
 from icqf_experiments.calibration.populations import FORMS, PUBLIC, Population, pairs_of_parts

@@ -33,7 +33,8 @@ from icqf.report.section import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn, level
 from icqf.report.words import Report, Values
-from icqf.resampling.bootstrap import Resamples, replication_in_words
+from icqf.resampling.bootstrap import Resamples
+from icqf.resampling.replication import replication_in_words
 
 NEAR_BOUND = 0.03  # of an item's range: below, an intercept has no interval
 _LONG = 40  # items from which the table of all loadings is not printed

@@ -17,7 +17,7 @@ from icqf.report.section import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn
 from icqf.report.words import Report, Values
-from icqf.resampling.bootstrap import no_factor_replicates
+from icqf.resampling.replication import no_factor_replicates
 
 
 @report_section("fit", "How well each item is described", title="Fit of each item")

@@ -8,7 +8,7 @@ from icqf.report import words
 from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import at_the_edge
 from icqf.report.words import Report, Values
-from icqf.resampling.bootstrap import NOT_REPLICABLE
+from icqf.resampling.replication import NOT_REPLICABLE
 
 _MOST_NAMED = 3
 

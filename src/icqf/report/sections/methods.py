@@ -19,7 +19,7 @@ from icqf.report.section import report_section
 from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import in_other_samples
 from icqf.report.words import Report, Values
-from icqf.resampling.bootstrap import NOT_REPLICABLE
+from icqf.resampling.replication import NOT_REPLICABLE
 from icqf.screening.column_names import folded
 
 CITATION = (
