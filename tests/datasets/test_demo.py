@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from icqf.datasets import demo_paths, load_demo
-from icqf.datasets.demo import demo_items
+from icqf.datasets.simulated import demo_items
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "_demo.py"))
 

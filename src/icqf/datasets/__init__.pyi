@@ -1,5 +1,3 @@
-from .demo import demo_paths as demo_paths
-from .demo import load_demo as load_demo
 from .real import load_bfi as load_bfi
 from .real import load_help as load_help
 from .real import load_help_battery as load_help_battery
@@ -8,6 +6,8 @@ from .real import load_help_visits as load_help_visits
 from .real import load_msq as load_msq
 from .real import load_phq9 as load_phq9
 from .real import load_phq9_labels as load_phq9_labels
+from .simulated import demo_paths as demo_paths
+from .simulated import load_demo as load_demo
 from .simulated import make_battery as make_battery
 from .simulated import make_cohort as make_cohort
 from .simulated import make_longitudinal as make_longitudinal

@@ -1,11 +1,13 @@
-"""Simulated studies: one questionnaire, a battery, visits over age, and a cohort like the demo."""
+"""Simulated studies: the embedded demo, one questionnaire, a battery, visits over age, and two cohorts."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,10 +15,55 @@ from numpy.typing import NDArray
 
 from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire
-from icqf.datasets.demo import demo_items
 from icqf.errors import InputError, did_you_mean, listed
+from icqf.io.codebook import read_codebook
+from icqf.io.readers.questionnaires import read_questionnaire
 
 Array = NDArray[Any]
+
+
+class DemoPaths(NamedTuple):
+    """Paths of the demo's two files, which `python benchmarks/_demo.py` made."""
+
+    answers: Path
+    codebook: Path
+
+
+def demo_paths() -> DemoPaths:
+    """Return the paths of the embedded answers and codebook.
+
+    Examples
+    --------
+    >>> from icqf.datasets import demo_paths
+    >>> demo_paths().answers.name
+    'demo_answers.csv'
+    """
+    folder = Path(__file__).parent / "data"
+    return DemoPaths(folder / "demo_answers.csv", folder / "demo_codebook.csv")
+
+
+def load_demo() -> Questionnaire:
+    """Load the demo: 600 simulated children, 119 items (0-2) in eight syndromes, age, sex and family.
+
+    Examples
+    --------
+    >>> from icqf.datasets import load_demo
+    >>> demo = load_demo()
+    >>> demo.answers.shape, sum(item.reverse for item in demo.items)
+    ((600, 119), 2)
+    """
+    answers, codebook = demo_paths()
+    return read_questionnaire(
+        answers, codebook=codebook, id="child_id", confounds=("age", "sex"), groups="family"
+    )
+
+
+@cache
+def demo_items() -> tuple[Item, ...]:
+    """Return the demo's items, the syndromes in turn."""
+    return tuple(read_codebook(demo_paths().codebook))
+
+
 HIGHEST = 100.0
 
 

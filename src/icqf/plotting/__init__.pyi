@@ -1,7 +1,14 @@
 from .comparison import battery_overview as battery_overview
 from .comparison import by_method as by_method
 from .comparison import by_sample_size as by_sample_size
+from .comparison import convergence as convergence
+from .comparison import count_curve as count_curve
+from .comparison import cv_curve as cv_curve
+from .comparison import error_and_stability as error_and_stability
 from .comparison import factor_match as factor_match
+from .comparison import found_again as found_again
+from .comparison import scree as scree
+from .comparison import short_form_curve as short_form_curve
 from .comparison import split_tree as split_tree
 from .comparison import three_levels as three_levels
 from .loadings import factor_diagram as factor_diagram
@@ -16,10 +23,3 @@ from .participants import score_correlations as score_correlations
 from .participants import score_courses as score_courses
 from .participants import score_distributions as score_distributions
 from .participants import score_histograms as score_histograms
-from .search import convergence as convergence
-from .search import count_curve as count_curve
-from .search import cv_curve as cv_curve
-from .search import error_and_stability as error_and_stability
-from .search import found_again as found_again
-from .search import scree as scree
-from .search import short_form_curve as short_form_curve
