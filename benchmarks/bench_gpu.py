@@ -27,7 +27,7 @@ from icqf.data.questionnaire import Questionnaire
 from icqf.datasets.simulated import make_cohort
 from icqf.engines.choice import run
 from icqf.engines.torch_batch import packed, packed_starts
-from icqf.models.search import Plan, as_table, run_search
+from icqf.models.search import Plan, Race, as_table
 from icqf.models.selection_rules import Evidence, best_row
 from icqf.resampling import tolerances
 from icqf.resampling.bootstrap import bootstrap, stability_curve
@@ -73,10 +73,8 @@ def _search(problem: Problem) -> None:
 
     def search(engine: str) -> pd.DataFrame:
         plan = Plan(problem.with_beta(0.0), (folds,), BETAS, "nndsvd", tolerances.SEARCH, 500, engine=engine)
-        trials = run_search(
-            plan, KS, widen=False, strengthen=False, journal=None, n_jobs=cpu_count(), callback=None
-        )
-        return as_table(trials)
+        race = Race(plan, KS, widen=False, strengthen=False, journal=None, n_jobs=cpu_count(), callback=None)
+        return as_table(race.run_all())
 
     shortest, middle, found = timed(5, lambda: search("torch"))
     clock = time.perf_counter()

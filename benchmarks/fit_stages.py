@@ -30,7 +30,7 @@ from compare import ONE_THREAD, ROOT
 STAGES = {
     "read": ["icqf.workflow.read:read_study"],
     "check": ["icqf.cli.commands.study:announce"],
-    "search": ["icqf.models.icqfcv:run_search", "icqf.models.icqfcv:ICQFCV._candidates"],
+    "search": ["icqf.models.search:Race.run", "icqf.models.icqfcv:ICQFCV._candidates"],
     "final fit": ["icqf.models.icqf:ICQF.solve"],
     "scores": ["icqf.workflow.fit:scores_of_fit", "icqf.models.icqf:ICQF.keep"],
     "halves": ["icqf.workflow.fit:replication_probability"],

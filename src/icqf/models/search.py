@@ -671,7 +671,7 @@ def _key(trial: Trial) -> tuple[int, int, int, float]:
 def _report_progress(callback: Callback | None, done: int, total: int, known: Mapping[Any, Trial]) -> None:
     if callback is None:
         return
-    sums: dict[tuple[int, float], tuple[float, float]] = {}  # as `error_table`, which takes longer than a fit
+    sums: dict[tuple[int, float], tuple[float, float]] = {}  # as `Evidence`, which takes longer than a fit
     for trial in known.values():
         at = trial.n_components, trial.beta
         error, weight = sums.get(at, (0.0, 0.0))
