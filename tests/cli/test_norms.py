@@ -82,6 +82,8 @@ def test_norms_of_another_model_are_refused(run, place, results, files):
     norms = place / "norms" / "norms.icqf-norms"
     result = run("score", results / "model.icqf", files / "answers.csv", "--norms", norms)
     assert result.exit_code == 2 and "The norms belong to another model" in result.stderr
+    folder = run("score", results / "model.icqf", files / "answers.csv", "--norms", place / "norms")
+    assert folder.exit_code == 2 and "Give the file 'norms.icqf-norms' in it." in folder.stderr
 
 
 @pytest.mark.parametrize(

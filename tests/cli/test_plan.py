@@ -8,9 +8,10 @@ import pytest
 FEW = ("--sizes", "40", "80", "--repeats", "4")
 
 
-def test_from_a_model(run, results, tmp_path):
+@pytest.mark.parametrize("place", ["model.icqf", ""])
+def test_from_a_model(run, results, tmp_path, place):
     out = tmp_path / "plan"
-    result = run("plan", results / "model.icqf", *FEW, "--out", out)
+    result = run("plan", results / place, *FEW, "--out", out)
     assert result.exit_code == 0, result.stderr
     names = ["curve.csv", "factors.csv", "plan.html", "plan.md", "plan.png", "provenance.json"]
     assert sorted(path.name for path in out.iterdir()) == names

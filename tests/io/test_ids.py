@@ -32,7 +32,7 @@ def test_codes_do_so_too_but_not_text_or_repeated_numbers(tmp_path):
     assert read(tmp_path, {"SEQN": np.arange(N)}, last=True).id is None
 
 
-@pytest.mark.parametrize("name", ["pid", "id", "person"])
+@pytest.mark.parametrize("name", ["pid", "id", "person", "Patient", "Proband", "VPN"])
 def test_a_column_of_few_values_holds_no_ids_whatever_its_name(tmp_path, name):
     table = read(tmp_path, {"number": np.arange(N) + 7, name: RNG.integers(0, 4, N)})
     assert table.id == "number"

@@ -250,7 +250,9 @@ def _read(path: Path, what: str = "model file") -> dict[str, np.ndarray]:
     if not path.exists():
         raise _OtherKind("there is no such file.")
     if not path.is_file():  # reading a pipe could wait forever
-        raise _OtherKind(f"this is not an icqf {what}, but a folder or a device.")
+        inside = sorted(each.name for each in path.glob("*.icqf*"))
+        more = f" Give the file {inside[0]!r} in it." if inside else ""
+        raise _OtherKind(f"this is not an icqf {what}, but a folder or a device.{more}")
     with path.open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if content[8 : 8 + len(_START)] != _START:

@@ -347,8 +347,8 @@ class PlanOptions(StudyOptions):
 
     @property
     def from_model(self) -> bool:
-        """Whether studies are simulated from a model file, rather than subsamples of a pilot."""
-        return self.answers.suffix.lower() == ".icqf"
+        """Whether studies are simulated from a model, its file or results, not subsamples of a pilot."""
+        return self.answers.suffix.lower() == ".icqf" or (self.answers / "model.icqf").is_file()
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,13 +42,14 @@ def plan(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool,
     """Say how many participants a study needs for a second one of its size to find the factors again.
 
     ANSWERS are those of a pilot study, which is fitted first with the options of icqf fit, and divided into
-    pairs of subsamples; or a model file (.icqf), which remembers how well halves of its study agreed (where
-    it does not, studies are simulated). A factor is found again when its loadings in two studies, fitted with
-    as many factors, correlate at least 0.8.
+    pairs of subsamples; or a model (its file or the results of icqf fit), which remembers how well halves
+    of its study agreed (where it does not, studies are simulated). A factor is found again when its loadings
+    in two studies, fitted with as many factors, correlate at least 0.8.
     """
     from icqf.analyses.planning import FITTING_PAIRS, plan
     from icqf.engines.progress import Stages
     from icqf.models.icqf import ICQF
+    from icqf.workflow.new_answers import model_file
     from icqf.workflow.plan import pair_seconds, pilot_of, write_plan
     from icqf.workflow.read import read_study
     from icqf.workflow.results_folder import refuse_existing
@@ -55,6 +57,7 @@ def plan(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: bool,
     started, options = datetime.now(UTC), options_of(ctx, PlanOptions)
     if options.from_model:
         refuse_typed(ctx, set(options_in(StudyOptions)) - {*PlanOptions.OF_PLANNING}, FOR_A_PILOT)
+        options = replace(options, answers=model_file(options.answers))
         model, pilot, study = ICQF.load(options.answers), None, None
     else:
         study = read_study(options)
@@ -113,7 +116,7 @@ def shortform(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet: 
         return
     table = options.minutes if isinstance(options.minutes, Path) else None
     refuse_existing(out, "shortform", force=force, inputs=(*read.files, table, ctx.params["config"]))
-    with job(ctx, out, what=CHOOSING, unit="items", journal=False) as meter:
+    with job(ctx, out, what=CHOOSING, unit="choices", journal=False) as meter:
         say(read.notes, quiet=quiet)
         form = shorten_study(read, callback=meter, **parameters)
         about: dict[str, Any] = {"options": options.shareable(), "started": started, "title": options.title}

@@ -171,7 +171,10 @@ def repeated_rows(table: Table, identity: str, ids: pd.Series) -> InputError:
             doubled = ids.duplicated().to_numpy()
             message = f"{table.source}: in column {identity!r}, {_named_rows(table, ids, (), doubled)}."
             if again.size > MANY_AGAIN * len(ids):
-                message += " If these are not ids of participants, name another column as id, or none ('')."
+                message += (
+                    " If these are not ids of participants, name another column as id, or none (''). If the "
+                    "rows are visits, study them together with `icqf longitudinal`."
+                )
         remedy = CHOOSE
     return InputError(
         message,
