@@ -68,7 +68,7 @@ quick: $(VENV)/.dev
 # The R package in r/, built and checked; needs R with the packages that r/DESCRIPTION names.
 r: $(VENV)/.dev
 	mkdir -p build/r
-	cd build/r && R CMD build ../../r && NOT_CRAN=true ICQF_PROGRAM=$(abspath $(BIN))/icqf R CMD check --no-manual icqf_*.tar.gz
+	cd build/r && export NOT_CRAN=true ICQF_PROGRAM=$(abspath $(BIN))/icqf && R CMD build ../../r && R CMD check --no-manual icqf_*.tar.gz
 
 # The lowest versions that pyproject.toml allows, in an environment of their own; what these old versions say of
 # each other does not count.

@@ -4,7 +4,7 @@
 #' within its item's range, missing answers have no influence, and the same call gives the same result.
 #'
 #' @param data A data frame or matrix with one row per participant, or the path of a file (CSV, SPSS, Stata, Excel, …). Labelled
-#'   columns (haven) and factors keep their order and labels. Row names that are not numbers serve as ids.
+#'   columns (haven) and factors keep their order and labels. Row names that are texts become the column `participant`, which serves as ids.
 #' @param codebook A data frame with one row per item (`name`, `wording`, `min`, `max`, `direction`, `subscale`, `missing`,
 #'   `labels`; only `name` is required), or the path of one. Without it, items are recognised and listed.
 #' @param confounds Names of columns to model alongside the factors, such as `c("age", "sex")`.
@@ -13,10 +13,11 @@
 #' @param items Names or patterns of the items.
 #' @param reverse Names of items to reverse, or `"auto"` for those that run against the others.
 #' @param id Column of participant ids.
-#' @param out Folder for the results; without it, they are temporary.
+#' @param out Folder for the results, to read them in a later session with [icqf_results()]; without it, they are temporary.
 #' @param quiet Whether to suppress notes on the data and progress.
 #' @param ... Further options of `icqf fit` with underscores, such as `missing_codes = 999`, `weights = "w"`, `rule = "one_se"`,
-#'   `seed = 1`.
+#'   `seed = 1`, `visit = c(wave = 1)`, `report = FALSE`, or `resume = TRUE` after an interrupted fit. All of them are listed by
+#'   `system2(icqf_program(), "fit --help")`.
 #' @return An object of class `icqf`: a list of `loadings` (items × factors, in points of the answer scale), `confounds` (items ×
 #'   confounds), `scores` (participants × factors), `factors` (one row per factor), `report` (all numbers of the
 #'   report), `summary` (text) and `folder` (files: report, model, tables, figures).
@@ -33,13 +34,14 @@ icqf_fit <- function(data, codebook = NULL, confounds = NULL, n_components = NUL
                      reverse = NULL, id = NULL, out = NULL, quiet = FALSE, ...) {
   folder <- tempfile("icqf-")
   dir.create(folder)
-  results <- if (is.null(out)) file.path(folder, "results") else out
+  results <- if (is.null(out)) file.path(folder, "results") else path.expand(out)
   arguments <- c(
-    "fit", as_file(data, folder),
+    "fit",
     as_arguments(
       codebook = if (!is.null(codebook)) as_file(codebook, folder, "codebook"), id = id, confounds = confounds, items = items, reverse = reverse,
       n_components = n_components, beta = beta, ..., out = results
-    )
+    ),
+    "--", as_file(data, folder)
   )
   text <- run_icqf(arguments, quiet = quiet)
   fitted <- read_results(results, text)
@@ -59,9 +61,9 @@ icqf_fit <- function(data, codebook = NULL, confounds = NULL, n_components = NUL
 #' @export
 icqf_results <- function(folder) {
   if (!file.exists(file.path(folder, "model.icqf"))) {
-    stop(folder, " holds no results of icqf: model.icqf is missing.", call. = FALSE)
+    refuse(folder, " holds no results of icqf: model.icqf is missing.")
   }
-  read_results(folder, run_icqf(c("show", file.path(folder, "model.icqf"))))
+  read_results(folder, run_icqf(c("show", normalizePath(folder))))
 }
 
 read_results <- function(folder, text) {
@@ -97,13 +99,14 @@ icqf_check <- function(data, codebook = NULL, confounds = NULL, items = NULL, re
   dir.create(folder)
   on.exit(unlink(folder, recursive = TRUE))
   arguments <- c(
-    "check", as_file(data, folder), "--json",
+    "check", "--json",
     as_arguments(
       codebook = if (!is.null(codebook)) as_file(codebook, folder, "codebook"), id = id, confounds = confounds, items = items,
       reverse = reverse, ...
-    )
+    ),
+    "--", as_file(data, folder)
   )
-  found <- jsonlite::fromJSON(run_icqf(arguments, quiet = TRUE, allowed = 0:1), simplifyVector = FALSE)
+  found <- jsonlite::fromJSON(by_argument(run_icqf(arguments, quiet = TRUE, allowed = 0:1), arguments), simplifyVector = FALSE)
   text <- function(finding, name) if (is.null(finding[[name]])) "" else paste(unlist(finding[[name]]), collapse = " ")
   columns <- lapply(c(severity = "severity", finding = "sentence", item = "item", row = "row"), function(name) {
     vapply(found$findings, text, "", name = name)
@@ -128,7 +131,7 @@ print.icqf_check <- function(x, ...) {
 #' Each participant is scored separately, with the loadings fixed; ranges, directions and missing codes are those of the fit.
 #'
 #' @param fit What `icqf_fit()` returned, or the path of a model file.
-#' @param data New answers: a data frame or the path of a file. Without it, those of the fit are scored.
+#' @param data New answers, as for [icqf_fit()]. Without it, those of the fit are scored.
 #' @param id Column of participant ids.
 #' @param intervals Whether to add intervals and information.
 #' @param ... Further options of `icqf score` with underscores, such as `norms = "norms.json"` or `visit_column = "time"`.
@@ -138,13 +141,13 @@ print.icqf_check <- function(x, ...) {
 #' icqf_score(fit, new_answers)
 #' }
 #' @export
-icqf_score <- function(fit, data = fit$data, id = NULL, intervals = TRUE, ...) {
-  model <- if (inherits(fit, "icqf")) file.path(fit$folder, "model.icqf") else fit
-  if (is.null(data)) stop("Give the answers to score: these results were read from a folder.", call. = FALSE)
+icqf_score <- function(fit, data = NULL, id = NULL, intervals = TRUE, ...) {
+  model <- if (is.character(fit) && length(fit) == 1) normalizePath(fit, mustWork = FALSE) else folder_of(fit)
+  if (is.null(data)) data <- if (inherits(fit, "icqf")) fit$data
+  if (is.null(data)) refuse("Give the answers to score as data: a fit that was read from files does not hold them.")
   folder <- tempfile("icqf-")
   dir.create(folder)
   on.exit(unlink(folder, recursive = TRUE))
-  out <- file.path(folder, "scores.csv")
-  run_icqf(c("score", model, as_file(data, folder), as_arguments(id = id, intervals = intervals, ..., out = out)))
-  as_given(read_keyed(out), data)
+  arguments <- c("score", as_arguments(id = id, intervals = intervals, ...), "--", model, as_file(data, folder))
+  as_given(read_keyed(text = run_icqf(arguments)), data)
 }

@@ -2,8 +2,8 @@
 #'
 #' @param fit What [icqf_fit()] returned.
 #' @param long Whether to return one row per item and factor.
-#' @return Items × factors in points of the answer scale, with the items' wordings where known; or, with `long`, the columns
-#'   `item`, `wording`, `factor`, `loading`, and the 95 % interval `low`, `high` where there is a report.
+#' @return Items × factors in points of the answer scale, each with its `wording` and whether it was `reversed`, where there is a report; or,
+#'   with `long`, the columns `item`, `wording`, `reversed`, `factor`, `loading`, and the 95 % interval `low`, `high`.
 #' @examples
 #' \dontrun{
 #' icqf_loadings(fit, long = TRUE)
@@ -14,13 +14,13 @@ icqf_loadings <- function(fit, long = FALSE) {
   items <- rownames(fit$loadings)
   wording <- wordings(fit)
   if (!long) {
-    table <- cbind(item = items, wording = wording, fit$loadings)
+    table <- cbind(item = items, wording = wording, reversed = reversed(fit), fit$loadings)
     rownames(table) <- NULL
-    return(as_given(if (any(nzchar(wording))) table else table[-2], fit$data))
+    return(as_given(table, fit$data))
   }
   factors <- names(fit$loadings)
   table <- data.frame(
-    item = rep(items, times = length(factors)), wording = rep(wording, times = length(factors)),
+    item = rep(items, times = length(factors)), wording = rep(wording, times = length(factors)), reversed = rep(reversed(fit), times = length(factors)),
     factor = rep(factors, each = length(items)), loading = unlist(fit$loadings, use.names = FALSE)
   )
   bounds <- if (!is.null(fit$report)) fit$report$models$factors[[1]]$loadings
@@ -39,6 +39,12 @@ wordings <- function(fit) {
   ifelse(is.na(wording), "", wording)
 }
 
+reversed <- function(fit) {
+  known <- fit$report$items
+  fit_items <- rownames(fit$loadings)
+  if (is.null(known)) rep(NA, length(fit_items)) else known$reverse[match(fit_items, known$name)]
+}
+
 #' Name the factors
 #'
 #' Nothing is refitted; the names appear in the report, all tables and the model file.
@@ -52,9 +58,9 @@ wordings <- function(fit) {
 #' }
 #' @export
 icqf_name <- function(fit, ...) {
-  must_be_fitted(fit)
-  run_icqf(c("report", fit$folder, as_arguments(names = c(...)), "--quiet"), quiet = TRUE)
-  named <- icqf_results(fit$folder)
+  folder <- folder_of(fit)
+  text <- run_icqf(c("report", as_arguments(names = c(...)), "--", folder))
+  named <- read_results(folder, text)
   named$data <- fit$data
   named$call <- fit$call
   named
@@ -73,12 +79,12 @@ icqf_name <- function(fit, ...) {
 #' }
 #' @export
 icqf_report <- function(fit, file = NULL, open = interactive()) {
-  must_be_fitted(fit)
+  folder <- folder_of(fit)
   if (is.null(file)) {
-    file <- file.path(fit$folder, "report.html")
-    if (!file.exists(file)) stop("The fit was made with report = FALSE, so there is no report.", call. = FALSE)
+    file <- file.path(folder, "report.html")
+    if (!file.exists(file)) refuse("The fit was made with report = FALSE, so there is no report.")
   } else {
-    run_icqf(c("report", fit$folder, "--save-as", file, "--force", "--quiet"))
+    run_icqf(c("report", as_arguments(save_as = file, force = TRUE), "--", folder))
   }
   if (open) utils::browseURL(normalizePath(file))
   invisible(file)
@@ -100,8 +106,10 @@ icqf_report <- function(fit, file = NULL, open = interactive()) {
 #' }
 #' @export
 icqf_card <- function(fit, file = NULL, ...) {
-  if (...length()) run_icqf(c("describe", fit$folder, as_arguments(...)))
-  card <- run_icqf(c("show", fit$folder, if (!is.null(file)) "--markdown"))
+  folder <- folder_of(fit)
+  if (!is.null(file) && !dir.exists(dirname(file))) refuse("The folder ", dirname(file), " does not exist, so the card cannot be saved there.")
+  if (...length()) run_icqf(c("describe", as_arguments(...), "--", folder))
+  card <- run_icqf(c("show", if (!is.null(file)) "--markdown", "--", folder))
   if (is.null(file)) cat(card) else writeBin(charToRaw(enc2utf8(card)), file)
   invisible(card)
 }
@@ -137,55 +145,91 @@ print.summary.icqf <- function(x, ...) {
 #' Plot a fit
 #'
 #' @param x What [icqf_fit()] returned.
-#' @param type `"loadings"`: the strongest items of every factor; `"heatmap"`: all loadings; `"scores"`: how the scores are distributed.
+#' @param type `"loadings"`: the strongest items of every factor; `"heatmap"`: all loadings, as shares of the items' ranges;
+#'   `"scores"`: how the scores are distributed.
 #' @param top Number of items shown for each factor.
 #' @param ... Further arguments of [graphics::barplot()], [graphics::image()] or [graphics::hist()].
 #' @return `x`, invisibly.
 #' @export
 plot.icqf <- function(x, type = c("loadings", "heatmap", "scores"), top = 8, ...) {
   type <- match.arg(type)
-  k <- ncol(x$loadings)
-  columns <- ceiling(sqrt(k))
-  colour <- "#1f6ab0"
   old <- graphics::par(no.readonly = TRUE)
   on.exit(graphics::par(old))
   if (type == "heatmap") {
-    shares <- as.matrix(x$loadings) / ranges(x)
-    order_ <- order(max.col(shares, "first"), -apply(shares, 1, max))
-    graphics::par(mar = c(1, widest(rownames(shares)) , widest(colnames(shares)), 1))
-    graphics::image(
-      seq_len(k), seq_along(order_), t(shares[rev(order_), , drop = FALSE]), zlim = c(0, 1),
-      col = grey_to(colour), axes = FALSE, xlab = "", ylab = "", ...
-    )
-    graphics::axis(3, seq_len(k), colnames(shares), las = 2, tick = FALSE)
-    graphics::axis(2, seq_along(order_), rownames(shares)[rev(order_)], las = 1, tick = FALSE, cex.axis = min(1, 30 / nrow(shares)))
-    return(invisible(x))
-  }
-  graphics::par(mfrow = c(ceiling(k / columns), columns))
-  if (type == "scores") {
-    graphics::par(mar = c(4, 4, 2, 1))
-    for (name in names(x$loadings)) {
-      graphics::hist(x$scores[[name]], breaks = seq(0, 1, 0.05), col = colour, border = "white", main = name, xlab = "Score", ylab = "Participants", ...)
-    }
-    return(invisible(x))
-  }
-  labels <- ifelse(nzchar(wordings(x)), paste(rownames(x$loadings), wordings(x)), rownames(x$loadings))
-  labels <- ifelse(nchar(labels) > 38, paste0(substr(labels, 1, 36), "\u2026"), labels)
-  graphics::par(mar = c(4, widest(labels), 2, 1), mgp = c(2, 0.6, 0))
-  for (r in seq_len(k)) {
-    strongest <- rev(utils::head(order(-x$loadings[[r]]), top))
-    graphics::barplot(
-      x$loadings[[r]][strongest], names.arg = labels[strongest], horiz = TRUE, las = 1, col = colour, border = NA,
-      xlim = c(0, max(ranges(x))), main = names(x$loadings)[r], cex.names = 0.8, xlab = "Points", ...
-    )
+    plot_heatmap(x, ...)
+  } else {
+    k <- ncol(x$loadings)
+    columns <- min(ceiling(sqrt(k)), max(1, floor(graphics::par("din")[1] / if (type == "scores") 2 else 3)))
+    graphics::par(mfrow = c(ceiling(k / columns), columns))
+    for (name in names(x$loadings)) if (type == "scores") plot_scores(x, name, ...) else plot_strongest(x, name, top, ...)
   }
   invisible(x)
 }
 
-# Margin for labels, in lines.
-widest <- function(labels, least = 4) min(18, max(least, 0.5 * max(nchar(labels)) + 1))
+blue <- "#1f6ab0"
 
-grey_to <- function(colour) grDevices::colorRampPalette(c("#eef1f5", colour))(64)
+plot_scores <- function(x, name, ...) {
+  graphics::par(mar = c(4, 4, 2, 1))
+  drawn(
+    graphics::hist, list(x$scores[[name]], breaks = seq(0, 1, 0.05), col = blue, border = "white", main = name, xlab = "Score", ylab = "Participants"),
+    ...
+  )
+}
+
+plot_strongest <- function(x, name, top, ...) {
+  graphics::par(mar = rep(0, 4))
+  graphics::plot.new() # with all of the panel, to measure labels
+  panel <- graphics::par("fin")
+  strongest <- rev(utils::head(order(-x$loadings[[name]]), top))
+  above <- min(0.3, panel[2] / 4)
+  height <- (panel[2] - 2.5 * above) / length(strongest) # of a bar, in inches
+  cex <- min(0.8, height / (1.2 * graphics::par("cin")[2]))
+  item <- rownames(x$loadings)[strongest]
+  labels <- trimws(paste0(item, ifelse(reversed(x)[strongest] %in% TRUE, " (reversed) ", " "), wordings(x)[strongest]))
+  labels <- fitting(labels, 0.6 * panel[1] - 0.2, cex)
+  graphics::par(mai = c(1.5 * above, widest(labels, cex), above, 0.15), mgp = c(1.6, 0.5, 0), new = TRUE)
+  drawn(
+    graphics::barplot,
+    list(x$loadings[[name]][strongest], names.arg = labels, horiz = TRUE, las = 1, col = blue, border = NA, xlim = c(0, max(ranges(x))),
+         cex.names = cex / graphics::par("cex"), xlab = "Points"),
+    ...
+  )
+  graphics::mtext(fitting(name, 0.9 * panel[1], 1), side = 3, line = 0.3, adj = 0, at = graphics::grconvertX(0.02, "nfc", "user"), cex = 1, font = 2)
+}
+
+plot_heatmap <- function(x, ...) {
+  graphics::par(mar = rep(0, 4))
+  graphics::plot.new() # with all of the panel, to measure labels
+  shares <- as.matrix(x$loadings) / ranges(x)
+  order_ <- order(max.col(shares, "first"), -apply(shares, 1, max))
+  shares <- t(shares[rev(order_), , drop = FALSE])
+  size <- graphics::par("fin")
+  cex <- min(1, max(0.2, size[2] - 2) / ncol(shares) / graphics::par("cin")[2])
+  items <- fitting(colnames(shares), size[1] / 3, cex)
+  factors <- fitting(rownames(shares), size[2] / 4, 1)
+  graphics::par(mai = c(0.5, widest(items, cex), widest(factors, 1), 0.15), mgp = c(1, 0.3, 0), new = TRUE)
+  drawn(
+    graphics::image,
+    list(seq_len(nrow(shares)), seq_len(ncol(shares)), shares, zlim = c(0, 1), col = grDevices::colorRampPalette(c("#eef1f5", blue))(64),
+         axes = FALSE, xlab = "Pale: no loading. Blue: the item's whole range.", ylab = ""),
+    ...
+  )
+  graphics::axis(3, seq_along(factors), factors, las = 2, tick = FALSE)
+  graphics::axis(2, seq_along(items), items, las = 1, tick = FALSE, cex.axis = cex, gap.axis = 0)
+}
+
+# A plot of base graphics, where the arguments of the user precede ours.
+drawn <- function(plot, ours, ...) do.call(plot, utils::modifyList(ours, list(...)))
+
+# The widths of labels in inches, labels shortened to a width, and the margin that labels need.
+width_of <- function(labels, cex) graphics::strwidth(labels, "inches", cex = cex / graphics::par("cex"))
+
+fitting <- function(labels, room, cex) {
+  share <- room / width_of(labels, cex)
+  ifelse(share < 1, paste0(trimws(substr(labels, 1, floor(nchar(labels) * share) - 3)), "..."), labels)
+}
+
+widest <- function(labels, cex) max(width_of(labels, cex)) + 0.2
 
 # How wide the answer scale of every item is; without a report, the largest loading stands in.
 ranges <- function(fit) {
@@ -212,7 +256,8 @@ ranges <- function(fit) {
 as_fa <- function(fit) {
   must_be_fitted(fit)
   known <- fit$report$items
-  if (is.null(known)) stop("This needs a fit with a report: icqf_fit(..., report = TRUE).", call. = FALSE)
+  if (is.null(known)) refuse("This needs a fit with a report: icqf_fit(..., report = TRUE).")
+  requireNamespace("psych", quietly = TRUE) # which knows how to print it
   factors <- names(fit$loadings)
   scores <- fit$scores[factors]
   sd_items <- known$sd[match(rownames(fit$loadings), known$name)]
@@ -231,6 +276,15 @@ as_fa <- function(fit) {
 
 must_be_fitted <- function(fit) {
   if (!inherits(fit, "icqf")) {
-    stop("fit is of class ", class(fit)[[1]], ". Give what icqf_fit() or icqf_results() returned.", call. = FALSE)
+    refuse("fit is of class ", class(fit)[[1]], ". Give what icqf_fit() or icqf_results() returned.")
   }
+}
+
+# The folder of a fit, which is temporary unless it was named.
+folder_of <- function(fit) {
+  must_be_fitted(fit)
+  if (!dir.exists(fit$folder)) {
+    refuse("The files of this fit are no longer in ", fit$folder, ". Repeat the fit with a folder of yours as out, and later read it with icqf_results().")
+  }
+  fit$folder
 }

@@ -18,24 +18,24 @@
 #' @export
 icqf_install <- function(source, python = Sys.which(c("python3", "python"))) {
   if (missing(source)) {
-    stop("Say what to install: the folder of a copy of the icqf repository, or a wheel, as in icqf_install(\"path/to/icqf\").", call. = FALSE)
+    refuse("Say what to install: the folder of a copy of the icqf repository, or a wheel, as in icqf_install(\"path/to/icqf\").")
   }
   python <- python[nzchar(python)]
   if (!length(python)) {
-    stop("No Python was found. Install Python 3.11 or newer, or name it: icqf_install(source, python = ...).", call. = FALSE)
+    refuse("No Python was found. Install Python 3.11 or newer, or name it: icqf_install(source, python = ...).")
   }
-  asked <- processx::run(python[[1]], c("-c", "import sys; print('%d.%d' % sys.version_info[:2])"), env = outside_r())
+  asked <- started(python[[1]], c("-c", "import sys; print('%d.%d' % sys.version_info[:2])"), env = outside_r())
   version <- trimws(asked$stdout)
+  if (!grepl("^[0-9.]+$", version)) refuse(python[[1]], " is not a Python. Name another one: icqf_install(source, python = ...).")
   if (numeric_version(version) < "3.11") {
-    stop(python[[1]], " is Python ", version, ", and icqf needs 3.11 or newer. Name another one: icqf_install(source, python = ...).",
-         call. = FALSE)
+    refuse(python[[1]], " is Python ", version, ", and icqf needs 3.11 or newer. Name another one: icqf_install(source, python = ...).")
   }
   if (file.exists(source)) source <- normalizePath(source)
   folder <- environment_folder()
   dir.create(dirname(folder), recursive = TRUE, showWarnings = FALSE)
   quietly <- function(...) {
-    done <- processx::run(..., error_on_status = FALSE, stderr_to_stdout = TRUE, env = outside_r())
-    if (done$status != 0) stop("The installation failed:\n", done$stdout, call. = FALSE)
+    done <- started(..., stderr_to_stdout = TRUE, env = outside_r())
+    if (done$status != 0) refuse("The installation failed:\n", done$stdout)
   }
   quietly(python[[1]], c("-m", "venv", folder))
   quietly(program_in(folder, "python"), c("-m", "pip", "install", paste0(source, "[io]")))
@@ -48,12 +48,12 @@ icqf_install <- function(source, python = Sys.which(c("python3", "python"))) {
 icqf_program <- function(error = TRUE) {
   named <- getOption("icqf.program", Sys.getenv("ICQF_PROGRAM"))
   if (nzchar(named) && !file.exists(named)) {
-    stop("The option icqf.program or the variable ICQF_PROGRAM names ", named, ", which does not exist.", call. = FALSE)
+    refuse("The option icqf.program or the variable ICQF_PROGRAM names ", named, ", which does not exist.")
   }
   found <- c(named, program_in(environment_folder()), Sys.which("icqf"))
   found <- found[nzchar(found) & file.exists(found)]
   if (length(found)) return(unname(found[[1]]))
-  if (error) stop("The program icqf was not found. icqf_install() installs it.", call. = FALSE)
+  if (error) refuse("The program icqf was not found. icqf_install() installs it.")
   NULL
 }
 
@@ -71,26 +71,42 @@ outside_r <- function() {
   c("current", LD_LIBRARY_PATH = paste(places[!own], collapse = ":"))
 }
 
-# Run the program. An error arrives as a condition of the class icqf_error with the program's own sentence, notes as messages.
+refuse <- function(...) stop(structure(class = c("icqf_error", "error", "condition"), list(message = paste0(...), call = NULL)))
+
+# Run a program to its end, whatever its exit status.
+started <- function(program, ...) {
+  force(program)
+  tryCatch(processx::run(program, ..., error_on_status = FALSE), error = function(e) {
+    refuse(program, " cannot be started. Is it a program that you may run?")
+  })
+}
+
+# What the program says, with tables that were handed over as files called by the names of their arguments.
+by_argument <- function(text, arguments) {
+  paths <- sub("^--codebook=", "", arguments)
+  for (file in basename(paths[startsWith(paths, tempdir())])) {
+    if (grepl("^(data|codebook)[.](csv|sav)$", file)) text <- gsub(file, tools::file_path_sans_ext(file), text, fixed = TRUE)
+  }
+  text
+}
+
+# Run icqf. An error arrives as a condition of the class icqf_error with the program's own sentence, notes as messages.
 run_icqf <- function(arguments, quiet = FALSE, allowed = 0L) {
   notes <- character()
   hear <- function(line, process) {
-    line <- sub("\r+$", "", line)
+    line <- by_argument(sub("\r+$", "", line), arguments)
     notes <<- c(notes, line)
     if (!quiet && nzchar(line) && !grepl("^(Error|Warning): ", line)) message(line)
   }
-  done <- processx::run(
+  done <- started(
     icqf_program(), arguments,
-    error_on_status = FALSE, stderr_line_callback = hear, encoding = "UTF-8", cleanup_tree = TRUE,
+    stderr_line_callback = hear, encoding = "UTF-8", cleanup_tree = TRUE,
     env = c(outside_r(), ICQF_CALLER = "R", PYTHONIOENCODING = "utf-8", COLUMNS = as.character(getOption("width")))
   )
   if (!done$status %in% allowed) {
     at <- which(startsWith(notes, "Error: "))
     said <- if (length(at)) sub("^Error: ", "", notes[seq(at[[1]], length(notes))]) else notes
-    stop(structure(
-      class = c("icqf_error", "error", "condition"),
-      list(message = paste(said, collapse = "\n"), call = NULL, status = done$status)
-    ))
+    refuse(paste(said, collapse = "\n"))
   }
   for (line in grep("^Warning: ", notes, value = TRUE)) warning(sub("^Warning: ", "", line), call. = FALSE)
   done$stdout

@@ -37,6 +37,16 @@ def fitted(run, visits, tmp_path_factory):
     return out, result
 
 
+def test_visits_without_an_id_are_refused_with_what_to_add(run, visits, tmp_path):
+    frame = pd.read_csv(visits, dtype={"participant": object})
+    frame.loc[[3, 5], "participant"] = None
+    frame.to_csv(tmp_path / "visits.csv", index=False)
+    words = ("longitudinal", tmp_path / "visits.csv", *QUICK, *SHORT, "--out", tmp_path / "results")
+    refused = run(*words)
+    assert refused.exit_code == 2 and "Fill it in, or add --without-id leave-out." in refused.stderr
+    assert run(*words, "--without-id", "leave-out").exit_code == 0
+
+
 def test_everything_is_written_and_said(fitted, visits):
     out, result = fitted
     names = sorted(path.name for path in out.iterdir())

@@ -30,6 +30,7 @@ def named(tmp_path_factory):
 def test_names_are_told_and_shown(run, named):
     result = run("report", named, "--names", "Acting out", "Holding in")
     assert result.exit_code == 0 and "Names of the factors: Acting out, Holding in." in result.stdout
+    assert "\nActing out: " in result.stdout
     assert "\nHolding in\n" in run("show", named / "model.icqf").stdout
     answers, _ = demo_paths()
     assert run("score", named / "model.icqf", answers).stdout.startswith(

@@ -139,3 +139,10 @@ def test_settings_are_arguments_in_r(monkeypatch, value, argument):
     monkeypatch.setenv(CALLER, "R")
     assert worded(InputError("Odd.", remedy=Advice("Try {x=}.", x=value))) == f"Odd. Try {argument}."
     assert worded(InputError("Odd.", remedy=Advice("See {x}."))) == "Odd. See x."
+    assert worded("See icqf check, or icqf codebook.") == "See icqf_check(), or icqf codebook."
+
+
+def test_a_mistyped_option_is_an_argument_in_r(run):
+    result = run("fit", "answers.csv", "--n-component=2", env={CALLER: "R"})
+    assert result.exit_code == 2
+    assert result.stderr == "Error: There is no argument n_component. Did you mean n_components?\n"

@@ -222,3 +222,12 @@ def test_observed_ranges_are_said(tmp_path):
     assert any("'age'" in note for note in study.notes)
     assert any("numbered" in note for note in study.notes)
     assert list(study.answers.index) == ["1", "2"]
+
+
+def test_a_codebook_of_names_alone(tmp_path):
+    path = tmp_path / "items.csv"
+    path.write_text("name\nq1\nq2\n")
+    assert read_codebook(path) == (Item("q1"), Item("q2"))
+    path.write_text("nam\nq1\nq2\n")
+    with pytest.raises(InputError, match=r"the codebook has no column 'name'\. Did you mean 'nam'"):
+        read_codebook(path)

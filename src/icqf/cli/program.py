@@ -20,7 +20,7 @@ import click
 
 from icqf import __version__
 from icqf.cli.terminal import echo, escaped, stopped
-from icqf.cli.text import worded
+from icqf.cli.text import arguments_in_r, from_r, worded
 from icqf.errors import InputError, concerns_users, did_you_mean
 from icqf.io.atomic import FULL, forget_written
 from icqf.registry import Registry
@@ -105,7 +105,10 @@ class Program(click.Group):
         except InputError as error:
             raise Refusal(escaped(worded(error))) from error
         except click.UsageError as error:
-            raise click.UsageError(escaped(error.format_message()), error.ctx) from error
+            complaint = escaped(error.format_message())
+            if from_r():
+                raise Refusal(arguments_in_r(complaint)) from error
+            raise click.UsageError(complaint, error.ctx) from error
         except KeyboardInterrupt:
             echo(stopped(), err=True)
             ctx.exit(INTERRUPTED)

@@ -223,12 +223,26 @@ _OF_ITEMS = ("items", "reverse")  # options that take patterns
 
 
 CALLER = "ICQF_CALLER"  # in the environment: "R" if the R package runs the program
+_FUNCTIONS_IN_R = re.compile(r"\bicqf (check|fit|score)\b")
+_OPTION = re.compile(r"'?--(?:no-)?([a-z][a-z-]*)'?")
+
+
+def from_r() -> bool:
+    """Whether the R package runs the program."""
+    return os.environ.get(CALLER) == "R"
 
 
 def worded(message: Any) -> str:
     """Return the text of an error, a warning or a finding, with options as typed, or as arguments in R."""
-    write = setting_in_r if os.environ.get(CALLER) == "R" else typed_setting
-    return sentence(message, write, typed=True)
+    if not from_r():
+        return sentence(message, typed_setting, typed=True)
+    return _FUNCTIONS_IN_R.sub(r"icqf_\1()", sentence(message, setting_in_r, typed=True))
+
+
+def arguments_in_r(complaint: str) -> str:
+    """Return a complaint about options as one about arguments of a function in R."""
+    renamed = _OPTION.sub(lambda found: found[1].replace("-", "_"), complaint)
+    return renamed.replace("No such option", "There is no argument")
 
 
 def setting_in_r(setting: Setting) -> str:

@@ -121,10 +121,13 @@ def _known(column: pd.Series, name: str, role: str, frame: pd.DataFrame) -> pd.S
         label = frame.index[missing[0]]
         what = "participant id" if role == "participant" else role
         place = label if isinstance(label, str) else f"row {int(missing[0]) + 1} of the table"
+        remedy: str | Advice = f"Fill in the {what}, or leave these visits out."
+        if role == "participant":
+            remedy = Advice(remedy, typed=Advice("Fill it in, or add {without_id=}.", without_id="leave-out"))
         raise InputError(
             f"The {what} in column {name!r} is missing in {place}{_more(len(missing), 'row')}.",
             code=f"missing-{role}",
-            remedy=f"Fill in the {what}, or leave these visits out.",
+            remedy=remedy,
             column=name,
             row=int(missing[0]) + 1,
         )

@@ -42,6 +42,8 @@ def report(results: Path, names: tuple[str, ...], save_as: Path | None, force: b
     Nothing is refitted. The names appear in the report, scores, loadings and the model file, and so in the
     scores of new participants.
     """
+    from icqf.cli.text import model_text
+    from icqf.models.icqf import ICQF
     from icqf.workflow.naming import check_report_file, rewrite_results, save_report
 
     pairs = [name.split("=", 1) for name in names]
@@ -55,7 +57,9 @@ def report(results: Path, names: tuple[str, ...], save_as: Path | None, force: b
         save_report(done.report, save_as)
     if quiet:
         return
-    echo(f"Names of the factors: {', '.join(done.names)}.")
+    echo(f"Names of the factors: {', '.join(done.names)}.\n")
+    model = ICQF.load(results / "model.icqf")
+    echo(model_text(model, model.codebook_.items, top=5) + "\n")
     if done.report is None:
         echo("The fit wrote no report (--no-report), so only tables and model were rewritten.")
     echo(f"Written to {results}: {', '.join(done.files)}")

@@ -160,7 +160,7 @@ def layout_of(
     """Return the layout of a text from its beginning; refuse one without a usable header."""
     if not sample.strip():
         raise InputError(f"{source}: the file is empty.")
-    delimiter = find_delimiter(sample, source)
+    delimiter = find_delimiter(sample, source, one_column=literal)
     rows, ends = rows_of(sample, delimiter)
     if literal:
         at = next(at for at, cells in enumerate(rows) if any(cells))
@@ -235,8 +235,11 @@ def parse(data: bytes, options: Mapping[str, Any]) -> pd.DataFrame:
             return pd.read_csv(io.BytesIO(data), low_memory=False, **options)
 
 
-def find_delimiter(sample: str, source: str = "") -> str:
-    """Return the delimiter that splits the first rows most evenly, and then into the most columns."""
+def find_delimiter(sample: str, source: str = "", *, one_column: bool = False) -> str:
+    """Return the delimiter that splits the first rows most evenly, and then into the most columns.
+
+    A table of one column is refused unless `one_column`.
+    """
     lines = list(islice(_skip_blank(sample), 60))
     if len(lines) > 1 and not sample.endswith("\n"):
         lines = lines[:-1]
@@ -268,12 +271,12 @@ def find_delimiter(sample: str, source: str = "") -> str:
             code="no-table",
             remedy=_NO_TABLE,
         )
-    if not best:
+    if not best and not one_column:
         raise InputError(
             f"{source}: row 1 has only one column, {lines[0].strip()[:40]!r}. Save the file with columns "
             "separated by commas, semicolons, tabs or vertical bars."
         )
-    return best
+    return best or ","
 
 
 def _by_spaces(lines: list[str]) -> bool:
