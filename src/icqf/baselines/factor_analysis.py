@@ -837,7 +837,7 @@ def reliability(
     C = pd.DataFrame(answers).cov().to_numpy()
     alpha = m / (m - 1) * (1 - np.trace(C) / C.sum())
     n = int(np.sum(~np.isnan(answers).all(axis=1)))
-    low, high = _feldt(float(alpha), n, m)
+    low, high = 1 - (1 - alpha) * stats.f.ppf([0.975, 0.025], n - 1, (n - 1) * (m - 1))  # Feldt's interval
     rest = C.sum(axis=1) - np.diag(C)
     spread = C.sum() - 2 * C.sum(axis=1) + np.diag(C)  # variance of the sum of the others
     omega, omega_low, omega_high = np.nan, np.nan, np.nan
@@ -849,17 +849,8 @@ def reliability(
             omega_low, omega_high = np.nanpercentile(omegas, [2.5, 97.5])
     with np.errstate(invalid="ignore", divide="ignore"):
         item_rest = rest / (moments.scale * np.sqrt(spread))
-    return Reliability(
-        m, float(alpha), low, high, float(omega), float(omega_low), float(omega_high), item_rest
-    )
-
-
-def _feldt(alpha: float, n: int, m: int) -> tuple[float, float]:
-    """The 95% interval of α by the F distribution."""
-    first, second = n - 1, (n - 1) * (m - 1)
-    low = 1 - (1 - alpha) * stats.f.ppf(0.975, first, second)
-    high = 1 - (1 - alpha) * stats.f.ppf(0.025, first, second)
-    return float(low), float(high)
+    numbers = map(float, (alpha, low, high, omega, omega_low, omega_high))
+    return Reliability(m, *numbers, item_rest=item_rest)
 
 
 def _resampled(answers: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:

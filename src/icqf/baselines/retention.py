@@ -626,7 +626,8 @@ def nest(
         rows.append((k + 1, observed[k], bar, float(np.mean(drawn >= observed[k]))))
         if not observed[k] > bar:
             break
-        if k and bar < _next(_as_correlation(covariance), k):
+        scale = np.sqrt(np.diag(covariance))
+        if k and bar < _next(covariance / np.outer(scale, scale), k):
             raise InputError(
                 f"NEST finds no number of factors for these answers: {counted(k, 'factor')} did not suffice, "
                 "and beyond that even samples drawn from a model fail its own test. NEST assumes normal "
@@ -662,11 +663,6 @@ def _roughly(R: Floats, k: int, tol: float, method: Method = "minres") -> Extrac
     """Unrotated factors that need not be exact."""
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         return extract(R, k, method=method, tol=tol)
-
-
-def _as_correlation(covariance: Floats) -> Floats:
-    scale = np.sqrt(np.diag(covariance))
-    return covariance / np.outer(scale, scale)
 
 
 def _sample(

@@ -351,20 +351,6 @@ _SHARED = (
 )
 
 
-def described_visits(model: LongitudinalICQF) -> StoredModel:
-    """The description of a fitted model; see `LongitudinalICQF.describe`."""
-    stored = model.model_.describe()
-    own = {name: getattr(model, name) for name in _SETTINGS} | {
-        "smoothness": None if model.smoothness == CONSTANT else model.smoothness,
-        "confounds": list(model.confounds),
-        "bins": asdict(model.bins_),
-        "items": model.items_,
-        "gaps": model.gaps_.to_dict("list"),
-    }
-    header = {**stored.header, KIND: json.loads(json.dumps(own))}
-    return StoredModel(header, stored.arrays, described(model, model.codebook_))
-
-
 def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     """The fitted model from its description; any error means that the description is not valid."""
     own = stored.header[KIND]
@@ -398,7 +384,7 @@ def rebuilt_visits(kind: type[Model], stored: StoredModel) -> Model:
     right &= all(isinstance(count, int) and count >= 0 for counts in own["gaps"].values() for count in counts)
     if not right:
         raise ValueError("its description of visits is not valid")
-    check_description(described_visits(model), stored)
+    check_description(model.describe(), stored)
     return model
 
 
@@ -752,7 +738,16 @@ smallest_category, random_state, callback
     def describe(self) -> StoredModel:
         """The fitted model as plain values, without participants' data."""
         check_is_fitted(self, "model_")
-        return described_visits(self)
+        stored = self.model_.describe()
+        own = {name: getattr(self, name) for name in _SETTINGS} | {
+            "smoothness": None if self.smoothness == CONSTANT else self.smoothness,
+            "confounds": list(self.confounds),
+            "bins": asdict(self.bins_),
+            "items": self.items_,
+            "gaps": self.gaps_.to_dict("list"),
+        }
+        header = {**stored.header, KIND: json.loads(json.dumps(own))}
+        return StoredModel(header, stored.arrays, described(self, self.codebook_))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to a file. It holds no participant's data."""

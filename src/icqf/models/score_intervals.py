@@ -379,7 +379,7 @@ def score_table(model: ICQF) -> ScoreTable:
         table: ScoreTable = known[1]
         return table
     with warnings.catch_warnings(action="ignore"):
-        table = _Simulation.of(model).table()
+        table = _Simulation(model).table()
     model.__dict__["_score_table"] = (model.components_, table)
     return table
 
@@ -387,7 +387,16 @@ def score_table(model: ICQF) -> ScoreTable:
 class _Simulation:
     """Simulated participants of a model, and the distribution of true scores that makes them look real."""
 
-    def __init__(self, model: ICQF, fitted: ScoreDistribution) -> None:
+    def __init__(self, model: ICQF) -> None:
+        fitted = model.score_distribution_
+        if fitted is None:
+            raise InputError(
+                "This model does not know how its scores are distributed, so they have no intervals: it was "
+                f"saved by an earlier icqf, fitted to fewer than {FEWEST} participants or on a cluster, or "
+                "it is an average of models.",
+                code="no-intervals",
+                remedy=Advice("Fit it again, to answers in memory or in a file."),
+            )
         self.model, self.fitted, self.items = model, fitted, _Items.of(model)
         highest = np.maximum(1.25 * fitted.quantiles[:, -1], 1e-6)
         self.top = highest if model.score_max is None else np.full(len(highest), float(model.score_max))
@@ -404,19 +413,6 @@ class _Simulation:
         if fitted.of_more_items:  # scores and residuals are those of more answers
             self.residual = fitted.residual.copy()
         self.rng = np.random.default_rng(_SEED)
-
-    @classmethod
-    def of(cls, model: ICQF) -> _Simulation:
-        """With what the model keeps about the distribution of its scores."""
-        if model.score_distribution_ is None:
-            raise InputError(
-                "This model does not know how its scores are distributed, so they have no intervals: it was "
-                f"saved by an earlier icqf, fitted to fewer than {FEWEST} participants or on a cluster, or "
-                "it is an average of models.",
-                code="no-intervals",
-                remedy=Advice("Fit it again, to answers in memory or in a file."),
-            )
-        return cls(model, model.score_distribution_)
 
     def _histogram(self, r: int) -> Array:
         """The distribution (41,) of fitted scores."""
@@ -567,7 +563,7 @@ def simulate_participants(model: ICQF, n: int) -> SimulatedParticipants:
     """Simulate participants who answer every item, always the same ones for the same model."""
     check_is_fitted(model)
     with warnings.catch_warnings(action="ignore"):
-        simulation = _Simulation.of(model)
+        simulation = _Simulation(model)
         if not simulation.fitted.of_more_items:
             simulation.correct()
     items, (drawn, chosen) = simulation.items, simulation.draw(2 * n)

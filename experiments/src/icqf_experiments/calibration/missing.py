@@ -67,7 +67,8 @@ class Scenario:
             population = Population(self.signal, self.form, FACTORS, ITEMS, 0.05, seed)
             if self.families:
                 twice = population.administrations(self.n // 2, 0, times=2)
-                study = replace(twice[0], answers=_stacked(twice))
+                table = pd.concat([each.answers for each in twice], ignore_index=True)
+                study = replace(twice[0], answers=table.set_axis([str(i) for i in range(1, len(table) + 1)]))
                 factors = np.tile(population.factors(self.n // 2, 0)[:, 0], 2)
             else:
                 study, factors = population.draw(self.n, 0), population.factors(self.n, 0)[:, 0]
@@ -87,11 +88,6 @@ class Scenario:
             groups = pd.Series(numbers, index=study.answers.index, name="family")
         answers = study.answers.mask(gone)
         return replace(study, answers=answers, confounds=confounds, groups=groups), k
-
-
-def _stacked(studies: Sequence[Questionnaire]) -> pd.DataFrame:
-    table = pd.concat([each.answers for each in studies], ignore_index=True)
-    return table.set_axis([str(i) for i in range(1, len(table) + 1)])
 
 
 SCENARIOS: dict[str, Scenario] = {
@@ -155,7 +151,9 @@ def _row(name: str, seed: int) -> dict[str, Any]:
     by_confound = confound_tests(
         share, pd.DataFrame(study.confounds)[stated.kept], units=units, random_state=seed
     )
-    naive = min(_spearman(share, each) for each in found.factors.scores) * k
+    called = by_confound["p_adjusted"] <= ALPHA
+    by_rank = [float(spearmanr(share, each).pvalue) for each in found.factors.scores]
+    naive = min(1.0 if np.isnan(each) else each for each in by_rank) * k
     p = float(table["p_adjusted"].min()) if len(table) else None
     return {
         "said": SAID if not scenario.by_score else None,
@@ -166,19 +164,10 @@ def _row(name: str, seed: int) -> dict[str, Any]:
         "seed": seed,
         "p": p,
         "pairs": n_pairs,
-        "by_age": _called(by_confound, "age"),
-        "by_confound": int((by_confound["p_adjusted"] <= ALPHA).any()),
+        "by_age": int((called & (by_confound["confound"] == "age")).any()),
+        "by_confound": int(called.any()),
         "naive": int(naive <= ALPHA),
     }
-
-
-def _called(table: pd.DataFrame, name: str) -> int:
-    return int((table.loc[table["confound"] == name, "p_adjusted"] <= ALPHA).any())
-
-
-def _spearman(share: Array, scores: Array) -> float:
-    p = float(spearmanr(share, scores).pvalue)
-    return 1.0 if np.isnan(p) else p
 
 
 def _more(table: pd.DataFrame) -> Sequence[Block]:
