@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import call
 from typing import Any
 
 import numpy as np
@@ -219,7 +220,7 @@ def fit_groups(
             own = Factors(common.scores[:, rows], common.loadings)
             where = (seed, 1 + group, first)
             jobs[f"resampled {group} {first}"] = (_resampled, part, own, families, size, where)
-    done = run_all(jobs, _work, what=RESAMPLING, **how)
+    done = run_all(jobs, call, what=RESAMPLING, **how)  # each job names its function first
     errors = [
         np.concatenate(
             [result["loadings"] for name, result in done.items() if name.startswith(f"resampled {group} ")]
@@ -248,10 +249,6 @@ def rescaled(loadings: Array, common: Array) -> Array:
     """Loadings (…, k, m) rescaled to the norm of the common factors, which depends on the highest scorers."""
     length = np.linalg.norm(loadings, axis=-1, keepdims=True)
     return loadings * (np.linalg.norm(common, axis=-1, keepdims=True) / np.maximum(length, 1e-300))
-
-
-def _work(kind: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    return kind(*arguments)
 
 
 def _fresh_fit(part: Problem, loadings: Array) -> dict[str, Any]:

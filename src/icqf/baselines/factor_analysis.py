@@ -837,7 +837,8 @@ def reliability(
     C = pd.DataFrame(answers).cov().to_numpy()
     alpha = m / (m - 1) * (1 - np.trace(C) / C.sum())
     n = int(np.sum(~np.isnan(answers).all(axis=1)))
-    low, high = 1 - (1 - alpha) * stats.f.ppf([0.975, 0.025], n - 1, (n - 1) * (m - 1))  # Feldt's interval
+    ends = 1 - (1 - alpha) * stats.f.ppf([0.975, 0.025], n - 1, (n - 1) * (m - 1))  # Feldt's interval
+    low, high = map(float, ends)
     rest = C.sum(axis=1) - np.diag(C)
     spread = C.sum() - 2 * C.sum(axis=1) + np.diag(C)  # variance of the sum of the others
     omega, omega_low, omega_high = np.nan, np.nan, np.nan
@@ -849,8 +850,9 @@ def reliability(
             omega_low, omega_high = np.nanpercentile(omegas, [2.5, 97.5])
     with np.errstate(invalid="ignore", divide="ignore"):
         item_rest = rest / (moments.scale * np.sqrt(spread))
-    numbers = map(float, (alpha, low, high, omega, omega_low, omega_high))
-    return Reliability(m, *numbers, item_rest=item_rest)
+    return Reliability(
+        m, float(alpha), low, high, float(omega), float(omega_low), float(omega_high), item_rest
+    )
 
 
 def _resampled(answers: Floats, n_resamples: int, rng: np.random.Generator) -> Floats:

@@ -683,7 +683,8 @@ def loading_courses(
     require_columns(courses, ("item", "factor", "bin", "age", "loading"), "courses", "model.courses(visits)")
     own = courses[courses["factor"] == factor]
     if own.empty:
-        raise InputError(f"The courses have no factor {factor!r}; they have {', '.join(_factors(courses))}.")
+        there = ", ".join(map(str, courses["factor"].unique()))
+        raise InputError(f"The courses have no factor {factor!r}; they have {there}.")
     ax = axes_or_new(ax, size=(7.2, 4.4))
     span = 1.0 if ranges is None else (ranges["max"] - ranges["min"]).reindex(own["item"]).to_numpy()
     own = own.assign(**{name: own[name] / span for name in ("loading", "low", "high") if name in own})
@@ -724,10 +725,6 @@ def loading_courses(
     hide_frame(ax)
     ax.spines["bottom"].set_color(faint())
     return ax
-
-
-def _factors(courses: pd.DataFrame) -> list[str]:
-    return [str(name) for name in courses["factor"].unique()]
 
 
 def _names_for(names: Any, factor: str) -> Any:
