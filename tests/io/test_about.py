@@ -3,8 +3,9 @@
 import pytest
 
 from icqf.errors import InputError, InputWarning
-from icqf.io import StudyFiles, read_about, read_questionnaire
+from icqf.io import StudyFiles, read_about, read_codebook, read_questionnaire
 from icqf.io.about import codebook_and_about
+from icqf.workflow.options import read_config
 
 ITEMS = '[[item]]\nname = "q1"\nmin = 0\nmax = 3\n[[item]]\nname = "q2"\nmin = 0\nmax = 3\n'
 
@@ -31,6 +32,23 @@ def test_a_codebook_of_one_instrument_names_it(folder):
     assert codebook_and_about(StudyFiles("a.csv", codebook=folder / "items.csv"))[1].instrument == "SDQ"
     (folder / "items.csv").write_text("name,min,max,instrument\nq1,0,3,SDQ\nq2,0,3,\n")
     assert not codebook_and_about(StudyFiles("a.csv", codebook=folder / "items.csv"))[1]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_files_are_read_as_editors_on_windows_save_them(folder, encoding):
+    texts = {"study.toml": 'sample = "Pupils in Köln"', "items.toml": ITEMS, "config.toml": "seed = 3"}
+    for name, text in texts.items():
+        (folder / name).write_text(text.replace("\n", "\r\n"), encoding=encoding, newline="")
+    assert read_about(folder / "study.toml").sample == "Pupils in Köln"
+    assert [item.name for item in read_codebook(folder / "items.toml")] == ["q1", "q2"]
+    assert read_config(folder / "config.toml") == {"seed": 3}
+
+
+@pytest.mark.parametrize("read", [read_about, read_codebook, read_config])
+def test_nested_files_are_refused(folder, read):
+    (folder / "deep.toml").write_text(f"x = {'[' * 9000}{']' * 9000}")
+    with pytest.raises(InputError, match=r"deep.toml: this is not valid TOML"):
+        read(folder / "deep.toml")
 
 
 @pytest.mark.parametrize(

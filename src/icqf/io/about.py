@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import tomllib
 import warnings
 from pathlib import Path
-from typing import Any
 
 from icqf.data.about import About
 from icqf.data.questionnaire import Item
 from icqf.errors import InputError, InputWarning
 from icqf.io.codebook import items_and_instruments
-from icqf.io.readers.table import require_file
+from icqf.io.readers.descriptions import read_toml
 from icqf.io.study_files import StudyFiles
 
 
@@ -30,7 +28,7 @@ def read_about(path: str | os.PathLike[str]) -> About:
     'CC-BY-4.0'
     """
     path = Path(path)
-    content = _toml(path)
+    content = read_toml(path)
     stated = content.get("about", content)
     if not isinstance(stated, dict):
         raise InputError(f"{path.name}: about must be a table, [about].")
@@ -50,14 +48,6 @@ def codebook_and_about(files: StudyFiles) -> tuple[tuple[Item, ...] | None, Abou
         entries, instruments = items_and_instruments(files.codebook)
         named = {instruments.get(item.name, "") for item in entries}
         about = About.of({"instrument": named.pop()} if len(named) == 1 else {})
-        if files.codebook.suffix.lower() == ".toml" and "about" in _toml(files.codebook):
+        if files.codebook.suffix.lower() == ".toml" and "about" in read_toml(files.codebook):
             about = about.updated(read_about(files.codebook))
     return entries, about if files.about is None else about.updated(read_about(files.about))
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    require_file(path)
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None

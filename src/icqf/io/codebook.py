@@ -6,7 +6,6 @@ import csv
 import io
 import os
 import re
-import tomllib
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -25,12 +24,13 @@ from icqf.io.dictionary_formats import dictionary_at
 from icqf.io.formats import EXCEL
 from icqf.io.readers.cells import TextFamily, text_families
 from icqf.io.readers.delimited import read_delimited
+from icqf.io.readers.descriptions import read_toml
 from icqf.io.readers.dictionaries import heading_of
 from icqf.io.readers.excel import read_excel
 from icqf.io.readers.table import Table, item_columns, no_items, require_file
 from icqf.io.write import harmless, unharmed
 from icqf.screening.answer_words import means_no_answer, no_answer_values, plain
-from icqf.screening.missing_codes import USUAL_CODES, EndCode, end_codes, is_number, number
+from icqf.screening.missing_codes import USUAL_CODES, EndCode, code_in, end_codes, is_number, number
 from icqf.screening.ranges import Families, families_of
 from icqf.screening.value_counts import ValueCounts
 
@@ -357,11 +357,7 @@ def _warn_unused(others: Iterable[str], known: Mapping[str, str | None], source:
 
 
 def _toml_entries(path: Path) -> Entries:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
-    tables = content.get("item", [])
+    tables = read_toml(path).get("item", [])
     if not isinstance(tables, list) or not all(isinstance(entry, dict) for entry in tables):
         raise InputError(f"{path.name}: items are expected as [[item]] tables.")
     entries = []
@@ -381,7 +377,7 @@ def item_of(entry: Mapping[str, Any], where: str) -> Item:
     if not name:
         raise InputError(f"{where} has no item name. Fill it in, or delete the row.")
     labels = _labels(entry.get("labels", ""), where)
-    codes = [_code(part) for part in _parts(entry.get("missing", ""), ";,|")]
+    codes = [code_in(part) for part in _parts(entry.get("missing", ""), ";,|")]
     described: dict[str, Any] = {
         "name": name,
         "wording": str(entry.get("wording", "")),
@@ -453,16 +449,9 @@ def _parts(cell: object, separators: str) -> list[str]:
     return [part.strip() for part in re.split(f"[{separators}]", str(cell)) if part.strip()]
 
 
-def _code(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 def _pair(text: str, where: str) -> tuple[float, str]:
     value, sign, label = text.partition("=")
-    if not sign or not isinstance(_code(value.strip()), float):
+    if not sign or not isinstance(code_in(value.strip()), float):
         raise InputError(
             f"{where}, column 'labels' holds the label {text!r} without a value. Write '0=never; 1=often'."
         )

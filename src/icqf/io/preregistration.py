@@ -20,6 +20,7 @@ from icqf import __version__
 from icqf.data.questionnaire import Item, match_names
 from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf.io.codebook import entry_of, item_of
+from icqf.io.readers.descriptions import read_toml
 
 FORMAT = 1
 _SUM = re.compile(r'^sha256 = "([0-9a-f]{64})"\n', re.MULTILINE)
@@ -70,12 +71,7 @@ _CHECKED = ("participants", "n_factors", "same_factor", "replication")
 
 def read_decisions(path: Path, items: Sequence[Item]) -> tuple[dict[str, str], dict[str, Any]]:
     """Read the filled-in template: answers to the questions, and what is expected."""
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file.")
-    try:
-        content = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
+    content = read_toml(path)
     expected = content.pop("expected", {})
     return _checked_answers(path.name, content), _checked_expectations(path.name, expected, items)
 

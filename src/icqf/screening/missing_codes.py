@@ -68,6 +68,14 @@ def number(value: object) -> str:
     return str(value)
 
 
+def code_in(text: object) -> float | str:
+    """Return a code in a description: a number if it is written as one, else a text."""
+    try:
+        return float(str(text))
+    except ValueError:
+        return str(text)
+
+
 def is_number(value: object) -> bool:
     """Whether a missing code is a number rather than a text."""
     return isinstance(value, (int, float, np.number))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -870,15 +869,10 @@ def read_config(path: str | os.PathLike[str], kind: type[Settings] = StudyOption
 
     `kind` is the record of the command, whose options the file may contain.
     """
+    from icqf.io.readers.descriptions import read_toml
+
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file.")
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
-    except RecursionError:
-        raise InputError(f"{path.name}: this is not valid TOML (nested too deeply).") from None
+    values = read_toml(path)
     if "preregistration" in values and "sha256" in values:
         raise InputError(
             f"{path.name}: this is a preregistered plan, not a file of options.",

@@ -15,6 +15,7 @@ from icqf.io.readers.descriptions import plain_text, read_json
 from icqf.io.readers.dictionaries import Dictionary, Field, applied
 from icqf.io.readers.statistical import labelled_item
 from icqf.io.readers.table import Table
+from icqf.screening.missing_codes import code_in
 
 TOOL = "MeasurementToolMetadata"
 
@@ -49,25 +50,18 @@ def _item(name: str, entry: Mapping[str, Any], source: str) -> Item:
             f"{source}: the Levels of column {name!r} are labels without values. Write them as "
             '{"0": "never", "1": "often"}.'
         )
-    labels = {_code(key): _label(value) for key, value in levels.items()}
+    labels = {code_in(key): _label(value) for key, value in levels.items()}
     missing = entry.get("MissingValues", [])
-    codes = [_code(key) for key in (missing if isinstance(missing, (list, dict)) else [missing])]
+    codes = [code_in(key) for key in (missing if isinstance(missing, (list, dict)) else [missing])]
     wording = plain_text(entry.get("Description") or entry.get("LongName") or "")
     item = labelled_item(name, wording, labels, codes)
-    lo, hi = _code(entry.get("Minimum")), _code(entry.get("Maximum"))
+    lo, hi = code_in(entry.get("Minimum")), code_in(entry.get("Maximum"))
     if isinstance(lo, str) or isinstance(hi, str):
         return item
     try:
         return replace(item, min=lo, max=hi)
     except InputError as error:
         raise error.at(source) from None
-
-
-def _code(key: object) -> float | str:
-    try:
-        return float(str(key))
-    except ValueError:
-        return str(key)
 
 
 def _label(value: object) -> str:

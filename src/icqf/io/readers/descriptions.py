@@ -1,10 +1,11 @@
-"""Small files that describe items: texts in any encoding, JSON, and wordings without markup."""
+"""Small files that people write: texts in any encoding, JSON, TOML, and wordings without markup."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise InputError(f"{path.name}: this must be a JSON object with one entry per column.")
     return content
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the content of a TOML file, as any editor saves it."""
+    text = read_text(path)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path.name}: this is not valid TOML ({error}).") from None
 
 
 def plain_text(text: object) -> str:

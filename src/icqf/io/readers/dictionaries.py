@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -23,6 +24,7 @@ from icqf.io.readers.statistical import label_notes
 from icqf.io.readers.table import Table, require_file
 
 NOT_ASKED, RULED_OUT = 1, 2  # in `Table.structural`: not asked, and because an earlier answer rules it out
+FEWEST_MENUS = 3  # questions with the same answers that make an instrument
 CONDITIONS = "branching"  # code of the note on conditions
 # A missing code that stands for a question that was not asked, and whether an earlier answer ruled it out.
 _SAYS_NOT_ASKED = re.compile(
@@ -42,6 +44,7 @@ class Field:
     other_names: tuple[str, ...] = ()  # that the column may have instead
     form: str = ""  # the questionnaire it belongs to; if empty, its subscale
     place: str = ""  # in the dictionary, for messages
+    menu: bool = False  # with its answers in a menu, so a question only if several have the same
 
     @property
     def name(self) -> str:
@@ -130,6 +133,12 @@ def _first_cells(path: Path, size: int, changed: int) -> frozenset[str]:
 def applied(table: Table, dictionary: Dictionary, path: Path) -> Table:
     """Return the table with what the dictionary says about its columns."""
     source, columns = path.name, [str(name) for name in table.frame.columns]
+    menus = Counter(field.item.labels for field in dictionary.fields if field.question and field.menu)
+    fields = (
+        replace(field, question=False) if field.menu and menus[field.item.labels] < FEWEST_MENUS else field
+        for field in dictionary.fields
+    )
+    dictionary = replace(dictionary, fields=tuple(fields))
     known = _known_fields(table, dictionary, source)
     _refuse_another_project(table, dictionary, known, source)
     found = {field.place for field in known.values()}

@@ -13,7 +13,14 @@ import pandas as pd
 from icqf.errors import InputError, listed
 from icqf.io.dictionary_formats import DictionaryFormat
 from icqf.io.readers.descriptions import plain_text, read_text
-from icqf.io.readers.dictionaries import Dictionary, Field, applied, column_of, table_format
+from icqf.io.readers.dictionaries import (
+    FEWEST_MENUS,
+    Dictionary,
+    Field,
+    applied,
+    column_of,
+    table_format,
+)
 from icqf.io.readers.nda import described_item
 from icqf.io.readers.statistical import labelled_item
 from icqf.io.readers.table import Table
@@ -22,7 +29,6 @@ from icqf.screening.missing_codes import number
 
 _OPTION = re.compile(r"\s*'?(.*?)'?\s*=>\s*'?(.*?)'?\s*")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
-FEWEST_MENUS = 3  # questions that share answers in words, whose order is then that of a scale
 # Fields that LORIS adds to every instrument.
 ADDED = (
     *("Date_taken", "Candidate_Age", "gestational_age", "Window_Difference", "Examiner", "CommentID"),

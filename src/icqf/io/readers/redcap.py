@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,9 +34,8 @@ COLUMNS = {
     "matrix": ("matrix_group_name",),
     "annotation": ("field_annotation",),
 }
-QUESTIONS = ("radio", "yesno", "truefalse", "slider")
+QUESTIONS = ("radio", "dropdown", "yesno", "truefalse", "slider")
 MOST_CELLS = 100_000_000  # a small file may describe a table of any size
-FEWEST_MENUS = 3  # dropdown fields with the same choices that make an instrument
 FIXED = {
     "yesno": "0, No | 1, Yes",
     "truefalse": "0, False | 1, True",
@@ -90,15 +88,12 @@ def _dictionary(
     checkbox are not, as they are one question in many columns (race, medication); they are read only if the
     user names them.
     """
-    menus = Counter(entry.choices for entry in entries if entry.kind.lower() == "dropdown")
-    fields = [
-        each for entry in entries for each in _fields(entry, menus[entry.choices], source, tuple(codes))
-    ]
+    fields = [each for entry in entries for each in _fields(entry, source, tuple(codes))]
     first = entries[0].name if entries else None
     return Dictionary(tuple(fields), id=id or first)
 
 
-def _fields(entry: Entry, alike: int, source: str, codes: tuple[float | str, ...]) -> list[Field]:
+def _fields(entry: Entry, source: str, codes: tuple[float | str, ...]) -> list[Field]:
     kind, wording = entry.kind.lower(), plain_text(entry.label)
     kind = SPELLINGS.get(kind, kind)
     secret = entry.identifier.lower() in ("y", "yes", "1", "true")
@@ -122,9 +117,8 @@ def _fields(entry: Entry, alike: int, source: str, codes: tuple[float | str, ...
     stated = f"{entry.annotation} {entry.note}"
     if item.declared and _REVERSED.search(stated) and not _NOT_REVERSED.search(stated):
         item = replace(item, reverse=True)
-    shown = kind in QUESTIONS or (kind == "dropdown" and alike >= FEWEST_MENUS)
-    question = item.declared and shown and _HIDDEN.search(entry.annotation) is None
-    return [replace(about, item=item, question=question)]
+    question = item.declared and kind in QUESTIONS and _HIDDEN.search(entry.annotation) is None
+    return [replace(about, item=item, question=question, menu=kind == "dropdown")]
 
 
 def _choices(entry: Entry, source: str) -> list[tuple[str, str]]:

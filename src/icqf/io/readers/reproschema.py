@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,11 +18,10 @@ from icqf.io.readers.descriptions import plain_text, read_json
 from icqf.io.readers.dictionaries import Dictionary, Field, applied
 from icqf.io.readers.statistical import labelled_item
 from icqf.io.readers.table import Table
-from icqf.screening.missing_codes import is_number
+from icqf.screening.missing_codes import code_in
 
 ENDINGS = ("", ".json", ".jsonld")
 ONE_ANSWER = ("radio", "slider", "select")
-FEWEST_MENUS = 3  # questions with the same menu that make an instrument
 _MOST_FILES = 10_000
 _HEAD = 4096  # characters that say what a file is
 _ABOVE = ("activities", "protocols")  # folders that may be beside each other in a study's folder
@@ -51,9 +49,6 @@ def apply_schema(table: Table, path: Path) -> Table:
         found.read(top.resolve())
     if not found.fields:
         raise InputError(f"{found.start.name}: no item of an activity was found in it{found.reasons}.")
-    menus = Counter(found.menus.values())
-    rare = {name for name, options in found.menus.items() if menus[options] < FEWEST_MENUS}
-    fields = [replace(each, question=False) if each.name in rare else each for each in found.fields.values()]
     notes = list(found.notes)
     if found.lacking:
         notes.append(
@@ -61,7 +56,9 @@ def apply_schema(table: Table, path: Path) -> Table:
             f"{listed(found.lacking)}."
         )
     about = found.instruments[0] if len(found.instruments) == 1 else NOT_STATED
-    return applied(table, Dictionary(tuple(fields), notes=tuple(notes), about=about), found.start)
+    return applied(
+        table, Dictionary(tuple(found.fields.values()), notes=tuple(notes), about=about), found.start
+    )
 
 
 @dataclass
@@ -70,7 +67,6 @@ class _Reading:
 
     start: Path
     fields: dict[str, Field] = field(default_factory=dict)
-    menus: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # the options of questions with a menu
     instruments: list[About] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     lacking: list[str] = field(default_factory=list)
@@ -170,7 +166,7 @@ class _Reading:
         texts = (_text(_value(schema, word)) for word in ("question", "prefLabel", "description"))
         item = labelled_item(name, next(filter(None, texts), ""), labels)
         low, high = (_number(_value(options, word)) for word in ("minValue", "maxValue"))
-        if not labels and is_number(low) and is_number(high) and low < high:
+        if not labels and isinstance(low, float) and isinstance(high, float) and low < high:
             item = replace(item, min=low, max=high)
         kind, visible = str(_value(ui, "inputType") or ""), _value(entry, "isVis")
         one_answer = kind in ONE_ANSWER and not (
@@ -181,11 +177,10 @@ class _Reading:
         self.fields[name] = Field(
             replace(item, subscale=activity),
             question=asked,
+            menu=kind == "select",
             asked_if=" && ".join(f"({each})" for each in conditions),
             place=name,
         )
-        if asked and kind == "select":
-            self.menus[name] = tuple(labels.items())
 
     def _options(self, options: Any, path: Path, depth: int = 2) -> Mapping[str, Any]:
         """Response options, which may be in a file of their own, as may their choices."""
@@ -269,13 +264,9 @@ def _text(value: Any) -> str:
     return plain_text(value) if isinstance(value, (str, int, float)) else ""
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> float | str:
     """A value as a number, if it is one."""
-    value = _value(value, "value") if isinstance(value, dict) else value
-    try:
-        return float(str(value))
-    except ValueError:
-        return str(value)
+    return code_in(_value(value, "value") if isinstance(value, dict) else value)
 
 
 REPROSCHEMA = DictionaryFormat("a ReproSchema activity or protocol", is_schema, apply_schema)
