@@ -75,6 +75,28 @@ def test_levels_have_a_sign_and_a_size(run, results, tmp_path):
     page = (tmp_path / "groups" / "groups.md").read_text()
     assert "points, y less x" in page and f"| +{found['level_difference']:.2f} | y |" in page
     assert "in points (y less x):" in result.stdout and f"+{found['level_difference']:.2f}" in result.stdout
+    assert "(reversed)" not in page + result.stdout and not found["reversed"]
+
+
+def test_an_item_that_is_counted_from_its_highest_answer_is_marked(run, files, tmp_path):
+    """Those who give the lower answer have more of it."""
+    frame = table(n=240)
+    frame["site"] = np.random.default_rng(0).choice(["x", "y"], 240)
+    answers = pd.to_numeric(frame["q04"]).replace(9, np.nan)
+    frame["q04"] = 3 - np.where(frame["site"] == "y", np.minimum(answers + 1, 3), answers)
+    frame.to_csv(tmp_path / "sites.csv", index=False)
+    items = pd.read_csv(files / "items.csv")
+    items["direction"] = np.where(items["name"] == "q04", "reverse", items["direction"].fillna(""))
+    items.to_csv(tmp_path / "items.csv", index=False)
+    words = ("--codebook", tmp_path / "items.csv", "--n-components", "2", "--beta", "0.1", "--no-report")
+    fit = run("fit", tmp_path / "sites.csv", *words, "--out", tmp_path / "fit")
+    assert fit.exit_code == 0, fit.stderr
+    words = ("--by", "site", "--permutations", "99", "--bootstrap", "2", "--out", tmp_path / "groups")
+    result = run("invariance", tmp_path / "fit", tmp_path / "sites.csv", *words)
+    assert result.exit_code == 0, result.stderr
+    page = (tmp_path / "groups" / "groups.md").read_text()
+    assert "| q04 (reversed) |" in page and "q04 (reversed) is answered" in result.stdout
+    assert "\nq04 (reversed)" in result.stdout
 
 
 def test_families_and_weights_are_columns_of_the_file(run, results, tmp_path):

@@ -284,7 +284,7 @@ class Invariance:
         in the item's points), ``p``, ``q`` (after Benjamini and Hochberg) and ``flagged``; and for its level
         at equal scores ``level_difference`` (in points: the second group less the first, or, of more groups,
         the highest less the lowest), ``level_higher`` and ``level_lower`` (these groups), ``level_p``,
-        ``level_q`` and ``level_flagged``.
+        ``level_q`` and ``level_flagged``; and ``reversed``: whether it is counted from its highest answer.
     loadings : DataFrame
         ``factor, item, group, loading, low, high, common``: every loading with its 95 % interval.
     levels : DataFrame
@@ -319,6 +319,10 @@ class Invariance:
     def verdict(self) -> str:
         """The verdict on the factor that differs most."""
         return max(self.factors["verdict"], key=VERDICTS.index)
+
+    def marked(self, item: str) -> str:
+        """The name of an item, with "(reversed)" where higher is a lower answer."""
+        return f"{item} (reversed)" if self.items.loc[item, "reversed"] else item
 
     @property
     def level_sign(self) -> str:
@@ -649,6 +653,7 @@ def _result(
         items[f"{prefix}p"] = values
         items[f"{prefix}q"] = values if tests.thin else false_discovery_control(values)
         items[f"{prefix}flagged"] = items[f"{prefix}q"] <= ALPHA
+    items["reversed"] = items.index.isin([each.name for each in common.codebook_.items if each.reverse])
     levels = pd.DataFrame(
         {
             "item": np.repeat(items.index, len(names)),
@@ -730,7 +735,7 @@ def _about_factors(result: Invariance) -> str:
 def _about_items(result: Invariance) -> str:
     n = counted(len(result.items), "item")
     if not result.tested:
-        return f"No item was tested. {_largest_level(result.items)}"
+        return f"No item was tested. {_largest_level(result, result.items)}"
     flagged, level = (result.items[result.items[name]] for name in ("flagged", "level_flagged"))
     loads = (
         "no item loads"
@@ -742,13 +747,13 @@ def _about_items(result: Invariance) -> str:
         f"Of {n}, {loads} differently, and {answered} answered higher or lower at equal scores (false "
         "discovery rate of 5 %)."
     )
-    return text if level.empty else f"{text} {_largest_level(level)}"
+    return text if level.empty else f"{text} {_largest_level(result, level)}"
 
 
-def _largest_level(items: pd.DataFrame) -> str:
+def _largest_level(result: Invariance, items: pd.DataFrame) -> str:
     row = items.iloc[int(items["level_difference"].abs().to_numpy().argmax())]
     points, high, low = abs(row["level_difference"]), row["level_higher"], row["level_lower"]
     return (
-        f"The largest such difference: {row.name} is answered {points:.2f} points higher by {high!r} than by "
-        f"{low!r} with the same scores."
+        f"The largest such difference: {result.marked(str(row.name))} is answered {points:.2f} points higher "
+        f"by {high!r} than by {low!r} with the same scores."
     )

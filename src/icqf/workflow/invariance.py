@@ -191,7 +191,8 @@ def _level_grid(result: Invariance, wordings: Mapping[str, str]) -> Block:
         return "No items are answered higher or lower at equal scores (false discovery rate of 5 %)."
     rows = [
         [
-            *(str(name), wordings.get(str(name), ""), f"{row['level_difference']:+.2f}".replace("-", "−")),
+            *(result.marked(str(name)), wordings.get(str(name), "")),
+            f"{row['level_difference']:+.2f}".replace("-", "−"),
             *(str(row["level_higher"]), shown_p(row["level_q"], ALPHA)),
         ]
         for name, row in part.iterrows()

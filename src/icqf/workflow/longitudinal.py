@@ -122,8 +122,8 @@ def _why_same(fit: VisitsFit) -> list[str]:
     if search.changes_ is None:
         return ["Letting the loadings differ between visits does not predict hidden answers better."]
     text = [
-        "Letting the loadings differ between visits predicts hidden answers a little better, but items rise "
-        "no less or more steeply with the scores at some visits than by chance "
+        "Letting the loadings differ between visits predicts hidden answers a little better, but the "
+        "steepness with which items rise with the scores differs no more between visits than by chance "
         f"(smallest q = {search.changes_.factors['q'].min():.2f})."
     ]
     levels = search.changes_.level_sentences()

@@ -56,7 +56,8 @@ def invariance(ctx: click.Context, out: Path, force: bool, dry_run: bool, quiet:
         echo(f"\nItems answered higher or lower at equal scores, in points ({result.level_sign}):")
         names = {"level_difference": "difference", "level_higher": "higher", "level_q": "q"}
         shown = {"difference": "{:+.2f}".format, "q": shown_p}
-        echo(levels[list(names)].rename(columns=names).to_string(formatters=shown))
+        table = levels[list(names)].rename(index=result.marked, columns=names)
+        echo(table.to_string(formatters=shown))
     for sentence in (result.hypothesis, *result.sentences):
         echo(f"\n{sentence}")
     echo(f"\nTables, figure and page are in {out}/: {', '.join(written)}")
