@@ -271,17 +271,18 @@ def test_a_fit_outlives_its_server_and_is_cancelled_and_continued(tmp_path, desc
         assert "running" in second.get("/history").text
         os.killpg(leader, signal.SIGCONT)
         until = time.monotonic() + 60
-        while not process.progress(run)["done"]:
+        journal = run.folder / process.JOURNAL
+        while not journal.exists() or journal.read_bytes().count(b"\n") < 2:
             assert time.monotonic() < until and process.is_running(run)
             time.sleep(0.02)
         assert second.post(f"/runs/{run.id}/cancel").status == 303
         assert not process.is_running(run) and members(leader) == []
         page = second.get(f"/runs/{run.id}/fit").text
         assert "The fit was stopped" in page and "Continue the fit" in page
-        assert (run.folder / process.JOURNAL).read_bytes().count(b"\n") > 1  # finished fits are kept
+        assert journal.read_bytes().count(b"\n") > 1  # finished fits are kept
         second.post(f"/runs/{run.id}/continue")
         assert second.page(f"/runs/{run.id}/fit").status == 200
-        assert run.done and not (run.folder / process.JOURNAL).exists()
+        assert run.done and not journal.exists()
     finally:
         second.end()
 

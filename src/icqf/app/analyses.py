@@ -8,28 +8,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import Response
 
 from icqf.app import process
-from icqf.app.fit import progress_of
-from icqf.app.guard import REPORT_POLICY
+from icqf.app.fit import running
 from icqf.app.offers import Offer
 from icqf.app.pages import (
-    NoRun,
     PageRequest,
-    archive,
     as_in_forms,
     command,
     entered,
     form_field,
     in_words,
+    job_url,
     page,
     redirect,
     render,
     run_url,
+    waiting,
 )
 from icqf.app.process import PATIENCE
-from icqf.app.runs import FURTHER, FurtherAnalysis, Run
+from icqf.app.runs import FurtherAnalysis, Run
 from icqf.data.settings import options_in
 from icqf.errors import InputError, short
 from icqf.io.study_files import StudyFiles
@@ -86,23 +85,25 @@ def begin(request: PageRequest) -> Response:
         return _form(request, run, tool, offer, given | shown, fault=fault)
     job = run.begin(tool, options)
     process.start(job)
-    return redirect(_url(job))
+    return redirect(job_url(job))
 
 
 @page
 def show(request: PageRequest) -> Response:
     """Show the results of an analysis, its progress, or why it failed."""
-    job = _job(request)
-    run, offer, state = job.run, job.offer, process.status(job)
-    words: dict[str, Any] = {"heading": f"{offer.title}: {run.about['title']}", "offer": offer, "job": job}
+    job: Any = request.job
+    offer, state = job.offer, process.status(job)
+    heading = f"{offer.title}: {job.run.about['title']}"
     if state == "running":
-        places = {"poll": f"{_url(job)}/progress", "after": _url(job), "cancel": f"{_url(job)}/cancel"}
-        return render(request, "running.html", step="more", **words, **(progress_of(job) | places))
+        return running(request, job, heading, step="more")
     return render(
         request,
         "analysis.html",
         step="more",
-        **words,
+        heading=heading,
+        offer=offer,
+        job=job,
+        url=job_url(job),
         status=state,
         error=as_in_forms(process.error_text(job), offer.kind),
         log=process.log_text(job),
@@ -114,60 +115,12 @@ def show(request: PageRequest) -> Response:
 
 
 @page
-def progress(request: PageRequest) -> Response:
-    """Return the progress of an analysis as JSON."""
-    job = _job(request)
-    return JSONResponse({"ready": process.status(job) != "running", **progress_of(job)})
-
-
-@page
-def resume(request: PageRequest) -> Response:
-    """Continue an analysis that was stopped."""
-    process.start(_job(request))
-    return redirect(_url(_job(request)))
-
-
-@page
-def cancel(request: PageRequest) -> Response:
-    """Stop an analysis and all its processes."""
-    process.stop(_job(request))
-    return redirect(_url(_job(request)))
-
-
-@page
 def remove(request: PageRequest) -> Response:
     """Stop an analysis, and remove it."""
-    job = _job(request)
+    job = request.job
     process.stop(job)
     request.app.runs.remove(job)
     return redirect(run_url(job.run, "more"))
-
-
-@page
-def document(request: PageRequest) -> Response:
-    """Serve a page of the results, which cannot access anything else."""
-    job, name = _job(request), request.http.path_params["name"]
-    if name not in job.pages:
-        raise InputError("There is no such page in this analysis.")
-    policy = {"content-security-policy": REPORT_POLICY}
-    return FileResponse(job.results / name, media_type="text/html; charset=utf-8", headers=policy)
-
-
-@page
-def file(request: PageRequest) -> Response:
-    """Download one file of the results."""
-    job, name = _job(request), request.http.path_params["name"]
-    if name not in dict(job.outputs()):
-        raise InputError("There is no such file in this analysis.")
-    last = name.rpartition("/")[2]
-    return FileResponse(job.results / name, media_type="application/octet-stream", filename=last)
-
-
-@page
-def everything(request: PageRequest) -> Response:
-    """Download all result files as a zip archive."""
-    job = _job(request)
-    return archive(job, f"{job.run.id}-{job.id}")
 
 
 def _offered(request: PageRequest) -> tuple[Run, str, Offer]:
@@ -180,22 +133,11 @@ def _offered(request: PageRequest) -> tuple[Run, str, Offer]:
     return run, tool, run.offers[tool]
 
 
-def _job(request: PageRequest) -> FurtherAnalysis:
-    job = request.usable_run.analysis(request.http.path_params["job"])
-    if job is None:
-        raise NoRun
-    return job
-
-
-def _url(job: FurtherAnalysis) -> str:
-    return run_url(job.run, f"{FURTHER}/{job.id}")
-
-
 def _made(run: Run, tool: str = "") -> list[dict[str, Any]]:
     """Return the analyses that were made, for a list."""
     return [
         {
-            **{"job": job, "url": _url(job), "status": process.status(job), "of": _chosen(job)},
+            **{"job": job, "url": job_url(job), "status": process.status(job), "of": _chosen(job)},
             "created": datetime.fromtimestamp(job.created, UTC).isoformat(),
         }
         for job in run.analyses
@@ -235,9 +177,7 @@ def _form(
 ) -> Response:
     fields = _fields(request, run, offer, values)
     if fields is None:
-        pending = request.app.worker.check_of(run)
-        shown: dict[str, Any] = {"text": pending.text, "what": pending.words, "poll": run_url(run, "look")}
-        return render(request, "waiting.html", step="more", **shown)
+        return waiting(request, request.app.worker.check_of(run), step="more")
     return render(
         request,
         "further.html",

@@ -12,7 +12,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from icqf.app import process
 from icqf.app.pages import PageRequest, page, redirect, render, run_url
 from icqf.app.runs import DATA, Run
 from icqf.data.questionnaire import Item
@@ -43,8 +42,7 @@ def codebook(request: PageRequest) -> Response:
 @page
 def save_codebook(request: PageRequest) -> Response:
     """Write the edited codebook, which the fit then uses."""
-    run = request.usable_run
-    process.require_idle(run)
+    run = request.idle_run
     with _SAVING:
         return _save_rows(request, run)
 
@@ -145,7 +143,6 @@ def _codebook_page(
         n=len(matching),
         find=find,
         fault=fault,
-        fixed=run.done or process.is_running(run),
         code=400 if fault else 200 if others is None else 409,
     )
 

@@ -9,7 +9,7 @@ import pandas as pd
 from starlette.responses import Response
 
 from icqf.app import process
-from icqf.app.columns import USES
+from icqf.app.check import USES
 from icqf.app.pages import PageRequest, page, redirect, render, run_url
 from icqf.io.readers.table import Table
 from icqf.io.study_files import AND
@@ -30,8 +30,8 @@ def data(request: PageRequest) -> Response:
         return redirect(run_url(run, "check"))
     study: StudyInspection = pending.future.result()
     table, options = request.app.worker.table_of(run), run.options
-    asked = request.http.query_params
-    find, who = asked.get("find", "").strip(), asked.get("who", "").strip()
+    query = request.http.query_params
+    find, who = query.get("find", "").strip(), query.get("who", "").strip()
     identity = [column.name for column in study.columns if column.role == "id"]
     shown = [
         column
@@ -41,11 +41,11 @@ def data(request: PageRequest) -> Response:
         and find.lower() in f"{column.name} {column.wording}".lower()
     ]
     missed = ""
-    row = _start(asked.get("row", ""), len(table.frame))
+    row = _start(query.get("row", ""), len(table.frame))
     if who:
         found = _row_of(table, identity, who)
         row, missed = (row, who) if found is None else (found - found % ROWS, "")
-    first = _start(asked.get("column", ""), len(shown))
+    first = _start(query.get("column", ""), len(shown))
     part = shown[first : first + COLUMNS]
     return render(
         request,
@@ -60,7 +60,6 @@ def data(request: PageRequest) -> Response:
         missed=missed,
         at={"row": row, "n_rows": len(table.frame), "column": first, "n_columns": len(shown)},
         steps_of_grid=_links(row, len(table.frame), first, len(shown), find),
-        fixed=run.done or process.is_running(run),
         code=404 if missed else 200,
     )
 

@@ -13,6 +13,7 @@ from icqf.app.pages import (
     entered,
     form_field,
     in_words,
+    job_url,
     page,
     redirect,
     render,
@@ -42,21 +43,14 @@ def fit(request: PageRequest) -> Response:
     """Show the options of a run, or the progress of its fit."""
     run = request.usable_run
     if process.status(run) == "running":
-        places = {
-            "poll": run_url(run, "progress"),
-            "after": f"/runs/{run.id}",
-            "cancel": run_url(run, "cancel"),
-        }
-        words: dict[str, Any] = {"heading": f"Fitting {run.about['title']}"}
-        return render(request, "running.html", step="fit", **words, **(progress_of(run) | places))
-    return _form(request, run, _values(run.options))
+        return running(request, run, f"Fitting {run.about['title']}", step="fit")
+    return _form(request, run, run.options.to_dict())
 
 
 @page
 def begin(request: PageRequest) -> Response:
     """Save the options, and start the fit."""
-    run = request.usable_run
-    process.require_idle(run)
+    run = request.idle_run
     fields = [form_field(StudyOptions, name, "") for name in (*USUAL, *ADVANCED)]
     values = {each["name"]: entered(request, StudyOptions, each) for each in fields}
     values |= {name: values[name] or ["auto"] for name in USUAL}
@@ -71,30 +65,30 @@ def begin(request: PageRequest) -> Response:
 
 @page
 def resume(request: PageRequest) -> Response:
-    """Continue a fit that was stopped."""
-    process.start(request.usable_run)
-    return redirect(run_url(request.usable_run, "fit"))
+    """Continue a fit or a further analysis that was stopped."""
+    process.start(request.job)
+    return redirect(job_url(request.job))
 
 
 @page
 def cancel(request: PageRequest) -> Response:
-    """Stop the fit and all its processes."""
-    process.stop(request.usable_run)
-    return redirect(run_url(request.usable_run, "fit"))
+    """Stop a fit or a further analysis, and all its processes."""
+    process.stop(request.job)
+    return redirect(job_url(request.job))
 
 
 @page
 def progress(request: PageRequest) -> Response:
-    """Return the progress of the fit as JSON."""
-    run = request.usable_run
-    return JSONResponse({"ready": process.status(run) != "running", **progress_of(run)})
+    """Return the progress of a fit or a further analysis as JSON."""
+    job = request.job
+    return JSONResponse({"ready": process.status(job) != "running", **process.progress(job)})
 
 
-def progress_of(job: Job) -> dict[str, Any]:
-    """Return the progress of a job, with one line of text."""
-    state = process.progress(job)
-    text = f"{state['what']}: {state['text']}" if state["text"] else f"{state['what']} …"
-    return state | {"text": text}
+def running(request: PageRequest, job: Job, heading: str, *, step: str) -> Response:
+    """Show the progress of a job."""
+    url, shown = job_url(job), process.progress(job)
+    shown |= {"heading": heading, "poll": f"{url}/progress", "after": url, "cancel": f"{url}/cancel"}
+    return render(request, "running.html", step=step, **shown)
 
 
 def _form(request: PageRequest, run: Run, values: dict[str, Any], *, fault: str = "") -> Response:
@@ -110,7 +104,6 @@ def _form(request: PageRequest, run: Run, values: dict[str, Any], *, fault: str 
         fault=fault,
         error=process.error_text(run) if state == "failed" else "",
         log=process.log_text(run) if state == "stopped" else "",
-        fixed=run.done,
         command=command("fit", "--config", run.config, "--out", "results"),
         config=run.settings,
         code=400 if fault else 200,
@@ -131,18 +124,13 @@ def _small(request: PageRequest, run: Run) -> bool:
     return overview.n_participants * len(overview.items) <= _QUICK
 
 
-def _values(options: StudyOptions) -> dict[str, Any]:
-    plain = options.to_dict()
-    return {name: plain[name] for name in (*USUAL, *ADVANCED)}
-
-
 @page
 def preview(request: PageRequest) -> Response:
     """Show the loadings with the number of factors and the penalty in the address."""
-    run, asked = request.usable_run, request.http.query_params
+    run, query = request.usable_run, request.http.query_params
     values: dict[str, Any] = {"fault": "", "rows": ()}
     try:
-        k, beta = _numbers(asked.get("k", "5")[:9], asked.get("beta", "0.1")[:20])
+        k, beta = _numbers(query.get("k", "5")[:9], query.get("beta", "0.1")[:20])
         values |= request.app.worker.preview(run, k, beta, _preview)
     except InputError as error:
         values["fault"] = in_words(error)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import KW_ONLY, dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs
@@ -49,6 +50,7 @@ class TooLarge(Exception):
     """A request exceeds the size limit; answered with `too_large`."""
 
 
+@dataclass
 class Guard:
     """Passes on only requests from the app's own pages.
 
@@ -57,21 +59,17 @@ class Guard:
     ports, so the name `cookie` does. `limit` is in bytes.
     """
 
-    def __init__(
-        self,
-        app: Any,
-        *,
-        hosts: Iterable[str],
-        token: str,
-        session: str,
-        cookie: str,
-        limit: int,
-        once: str = "",
-    ) -> None:
-        self.tokens = {token, once} - {""}
-        self.once = once
-        self.app, self.hosts, self.session = app, frozenset(hosts), session
-        self.cookie, self.limit = cookie, limit
+    app: Any
+    _: KW_ONLY
+    hosts: Iterable[str]
+    token: str
+    session: str
+    cookie: str
+    limit: int
+    once: str = ""
+
+    def __post_init__(self) -> None:
+        self.tokens = {self.token, self.once} - {""}
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
@@ -110,7 +108,7 @@ class Guard:
             if any(hmac.compare_digest(given.encode(), token.encode()) for token in self.tokens):
                 self.tokens -= {self.once} & {given}
                 return self._welcome()
-            return HTMLResponse(_page("This address has no valid token.", ASK), 403)
+            return HTMLResponse(message_page("This address has no valid token.", ASK), 403)
         if origin is not None and origin != own:
             return PlainTextResponse("Requests from other pages are refused.", 403)
         if site not in (None, "same-origin", "none"):
@@ -118,7 +116,7 @@ class Guard:
         if method not in SAFE and origin is None:
             return PlainTextResponse("A request that changes something needs an Origin header.", 403)
         if not hmac.compare_digest(self._cookie(headers).encode(), self.session.encode()):
-            return HTMLResponse(_page("This browser has no access yet.", ASK), 403)
+            return HTMLResponse(message_page("This browser has no access yet.", ASK), 403)
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self.limit:
             return too_large(self.limit)
@@ -133,14 +131,16 @@ class Guard:
 
     def _welcome(self) -> Response:
         # A page, not a redirect: after a click on a link elsewhere, a redirect would not send the cookie.
-        response = HTMLResponse(_page("One moment …", "", '<meta http-equiv="refresh" content="0;url=/">'))
+        response = HTMLResponse(
+            message_page("One moment …", "", '<meta http-equiv="refresh" content="0;url=/">')
+        )
         response.set_cookie(self.cookie, self.session, httponly=True, samesite="strict", path="/")
         return response
 
 
 def too_large(limit: int) -> Response:
     """Return the response to a file above the size limit."""
-    return HTMLResponse(_page("This file is too large.", limit_sentence(limit)), 413)
+    return HTMLResponse(message_page("This file is too large.", limit_sentence(limit)), 413)
 
 
 def limit_sentence(limit: int) -> str:
@@ -151,7 +151,8 @@ def limit_sentence(limit: int) -> str:
     )
 
 
-def _page(title: str, text: str, head: str = "") -> str:
+def message_page(title: str, text: str, head: str = "") -> str:
+    """Return a page with a title and a sentence, for requests that are not passed on."""
     return (
         f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">{head}'
         '<meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">'

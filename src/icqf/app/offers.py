@@ -33,37 +33,22 @@ _OTHER_FILE = ("id", "missing_codes", "visit")
 
 @dataclass(frozen=True)
 class Offer:
-    """A further analysis as the app offers it.
-
-    Parameters
-    ----------
-    title, question, about : str
-        Its name, the question that it answers, and what it does.
-    kind : type of Settings
-        The options of its command.
-    page : str
-        The page among its results.
-    button : str
-        What starts it.
-    usual, advanced : tuple of str
-        The options shown, and those that are collapsed.
-    needs : tuple of str
-        What it can begin with: "results" of a fit, a checked "study", one that may have "visits", the
-        "files" of several questionnaires, or a "model" file.
-    of_study : tuple of str
-        Further collapsed options where it begins with a study that is not fitted.
-    """
+    """A further analysis as the app offers it."""
 
     title: str
-    question: str
+    question: str  # that it answers
     about: str
-    kind: type[Settings]
-    page: str
-    button: str
-    usual: tuple[str, ...]
-    advanced: tuple[str, ...]
+    kind: type[Settings]  # the options of its command
+    page: str  # among its results
+    button: str  # what starts it
+    usual: tuple[str, ...]  # options that are shown
+    advanced: tuple[str, ...]  # options that are collapsed
+    # What it can begin with: "results" of a fit, a checked "study", one that may have "visits", the "files"
+    # of several questionnaires, or a "model" file.
     needs: tuple[str, ...] = ("results",)
-    of_study: tuple[str, ...] = ()
+    of_study: tuple[
+        str, ...
+    ] = ()  # further collapsed options where it begins with a study that is not fitted
 
 
 # By command, in the order in which they are shown.

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shlex
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
-from jinja2 import Environment
 from python_multipart.exceptions import FormParserError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 
 from icqf.app.guard import limit_sentence
-from icqf.app.process import Worker, status
-from icqf.app.runs import Job, Run, Runs
+from icqf.app.process import PendingCheck, Worker, is_running, status
+from icqf.app.runs import FURTHER, Job, Run, Runs
 from icqf.data.settings import PARAMETERS, Flag, Number, OneOf, Settings, number_in, options_in
 from icqf.errors import InputError, Setting, sentence
 from icqf.report.renderers.html import environment
 from icqf.workflow.options import StudyOptions
 
 STEPS = {
-    **{"check": "Check", "fit": "Fit", "results": "Results", "score": "Score", "more": "More analyses"},
-    **{"compare": "Compare"},
+    "check": "Check",
+    "fit": "Fit",
+    "results": "Results",
+    "score": "Score",
+    "more": "More analyses",
+    "compare": "Compare",
 }
 STATUS = {
     "ready": "not fitted yet",
@@ -45,7 +46,6 @@ STATUS = {
 }
 _MOST_FIELDS = 20_000
 _MOST_FILES = 60
-_LARGEST_ARCHIVE = 2**30
 SEE_OTHER = 303
 
 
@@ -82,6 +82,27 @@ class PageRequest:
         if self.run is None:
             raise NoRun
         return self.run
+
+    @property
+    def idle_run(self) -> Run:
+        """The run in the address, whose settings can be changed: it is neither being fitted nor finished."""
+        run = self.usable_run
+        if run.done or is_running(run):
+            raise InputError(
+                "This run is being fitted or is finished, so its settings cannot be changed.",
+                code="fixed",
+                remedy="Make a new run from it to change them.",
+            )
+        return run
+
+    @property
+    def job(self) -> Job:
+        """The further analysis in the address, or else the run."""
+        run, id = self.usable_run, self.http.path_params.get("job")
+        job: Job | None = run if id is None else run.analysis(id)
+        if job is None:
+            raise NoRun
+        return job
 
     def text(self, name: str, default: str = "") -> str:
         """Return a field of the form, stripped."""
@@ -243,22 +264,24 @@ def render(request: PageRequest, template: str, *, code: int = 200, **values: An
             "limit": app.limit,
             "limit_sentence": limit_sentence(app.limit),
             "folder": app.runs.folder,
+            "fixed": state in ("running", "done"),
             **values,
         }
     )
     return HTMLResponse(text.encode("utf-8", "replace"), code)  # files may hold invalid characters
 
 
-def archive(job: Job, name: str) -> Response:
-    """Return all result files of a job as a zip archive."""
-    if sum(size for _, size in job.outputs()) > _LARGEST_ARCHIVE:
-        raise InputError(f"The results are too large for one archive; they are in {job.results}.")
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as out:
-        for each, _ in job.outputs():
-            out.write(job.results / each, f"{name}/{each}")
-    headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}.zip"}
-    return Response(content.getvalue(), media_type="application/zip", headers=headers)
+def waiting(request: PageRequest, pending: PendingCheck, *, step: str) -> HTMLResponse:
+    """Show that a file is being read."""
+    run: Any = request.run
+    shown: dict[str, Any] = {"heading": run.about["title"], "text": pending.text, "what": pending.words}
+    shown |= {"poll": run_url(run, "look"), "after": "", "cancel": "", "share": 0}
+    return render(request, "running.html", step=step, **shown)
+
+
+def download(path: Path) -> FileResponse:
+    """Return a file to be saved."""
+    return FileResponse(path, media_type="application/octet-stream", filename=path.name)
 
 
 def redirect(address: str) -> RedirectResponse:
@@ -271,13 +294,14 @@ def run_url(run: Run, step: str) -> str:
     return f"/runs/{run.id}/{step}"
 
 
+def job_url(job: Job) -> str:
+    """Return the address of a further analysis, or of the current step of a run."""
+    return f"/runs/{job.id}" if job is job.run else run_url(job.run, f"{FURTHER}/{job.id}")
+
+
 def command(*words: str | Path) -> str:
     """Return a command for the shell."""
     return shlex.join(["icqf", *map(str, words)])
-
-
-def _size(n: int) -> str:
-    return f"{n / 2**20:.1f} MB" if n >= 2**20 else f"{max(n / 2**10, 0.1):.1f} kB"
 
 
 def _when(text: str) -> str:
@@ -287,11 +311,5 @@ def _when(text: str) -> str:
         return ""
 
 
-def _templates() -> Environment:
-    templates = environment("icqf.app")
-    filters: Mapping[str, Any] = {"size": _size, "when": _when, "status_words": STATUS.get}
-    templates.filters.update(filters)
-    return templates
-
-
-TEMPLATES = _templates()
+TEMPLATES = environment("icqf.app")
+TEMPLATES.filters |= {"when": _when, "status_words": STATUS.get}

@@ -140,15 +140,14 @@ def is_running(job: Job) -> bool:
 
 
 def progress(job: Job) -> dict[str, Any]:
-    """Return the progress of a job: its stage, in words, the share that is over, and the numbers done
-    and in total (0: unknown)."""
+    """Return the progress of a job: its stage, a line of text, and the share that is over."""
     try:
         content = json.loads(_tail(job.folder / PROGRESS, _MOST_LOG))
-        texts = {name: readable(str(content[name])) for name in ("what", "text")}
-        counts = {name: int(content[name]) for name in ("done", "total")}
-        return {**texts, **counts, "share": min(max(float(content["share"]), 0.0), 1.0)}
+        what, text = (readable(str(content[name])) for name in ("what", "text"))
+        share = min(max(float(content["share"]), 0.0), 1.0)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return {"what": "Reading the file", "text": "", "done": 0, "total": 0, "share": 0.0}
+        what, text, share = "Reading the file", "", 0.0
+    return {"what": what, "text": f"{what}: {text}" if text else f"{what} …", "share": share}
 
 
 def log_text(job: Job) -> str:
@@ -169,16 +168,6 @@ def error_text(job: Job) -> str:
     """Return the command's error message, or else all its output."""
     text = log_text(job)
     return text.rpartition(_ERROR)[2] if _ERROR in text else text
-
-
-def require_idle(run: Run) -> None:
-    """Refuse to change a run that is being fitted or is finished."""
-    if run.done or is_running(run):
-        raise InputError(
-            "This run is being fitted or is finished, so its settings cannot be changed.",
-            code="fixed",
-            remedy="Make a new run from it to change them.",
-        )
 
 
 def _group_leader(job: Job) -> int | None:
@@ -294,14 +283,14 @@ class Worker:
 
     def check_of(self, run: Run) -> PendingCheck:
         """Return the check of a run's files with its current options, started if new."""
-        key = _state_of(run)
-        if key not in self._checks:
-            check = self._checks[key] = PendingCheck()
-            options = run.options
+        options = run.options
+
+        def begin() -> PendingCheck:
+            check = PendingCheck()
             self.begin(lambda: self._check(check, options))
-            while len(self._checks) > _MOST_KEPT:
-                self._checks.popitem(last=False)
-        return self._checks[key]
+            return check
+
+        return _kept(self._checks, _state_of(run), begin, _MOST_KEPT)
 
     def table_of(self, run: Run) -> Table:
         """Return a run's table of answers as it was read; the latest ones are kept in memory."""

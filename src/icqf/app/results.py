@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from contextlib import suppress
 from typing import Any
+from urllib.parse import quote
 
 from starlette.responses import FileResponse, Response
 
 from icqf.app import process
 from icqf.app.fit import PENALTIES
 from icqf.app.guard import REPORT_POLICY
-from icqf.app.pages import PageRequest, archive, command, page, redirect, render, run_url
-from icqf.app.runs import SCORES, Run
+from icqf.app.pages import PageRequest, command, download, page, redirect, render, run_url
+from icqf.app.runs import Run
 from icqf.errors import InputError
 
 _REPORT = "report.html"
+_LARGEST_ARCHIVE = 2**30
 
 
 @page
@@ -86,38 +90,40 @@ def another_number(request: PageRequest) -> Response:
 
 
 @page
-def report(request: PageRequest) -> Response:
-    """Serve the report, which cannot access anything else."""
-    run = request.usable_run
-    path = run.results / _REPORT
-    if _REPORT not in dict(run.outputs()):
-        raise InputError("This run has no report.")
-    return FileResponse(
-        path, media_type="text/html; charset=utf-8", headers={"content-security-policy": REPORT_POLICY}
-    )
+def document(request: PageRequest) -> Response:
+    """Serve the report, or a page of a further analysis, which cannot access anything else."""
+    job, name = request.job, request.http.path_params.get("name", _REPORT)
+    if not name.endswith(".html") or name not in dict(job.outputs()):
+        raise InputError(f"There is no page {name} among these results.")
+    policy = {"content-security-policy": REPORT_POLICY}
+    return FileResponse(job.results / name, media_type="text/html; charset=utf-8", headers=policy)
 
 
 @page
 def file(request: PageRequest) -> Response:
-    """Download one file of the results, or of the scores of new participants."""
-    run, name = request.usable_run, request.http.path_params["name"]
-    kind = request.http.path_params["kind"]
-    known = {one for one, _ in run.outputs()} if kind == "results" and run.done else set()
-    known = set(run.scored()) if kind == SCORES else known
-    if name not in known:
-        raise InputError("There is no such file in this run.")
-    return FileResponse(
-        run.folder / kind / name, media_type="application/octet-stream", filename=name.rpartition("/")[2]
-    )
+    """Download one file of the results."""
+    job, name = request.job, request.http.path_params["name"]
+    if not job.done or name not in dict(job.outputs()):
+        raise InputError("There is no such file among these results.")
+    return download(job.results / name)
 
 
 @page
 def everything(request: PageRequest) -> Response:
     """Download all result files as a zip archive."""
-    run = request.usable_run
-    if not run.done:
-        raise InputError("This run has no results yet.")
-    return archive(run, run.id)
+    job = request.job
+    if not job.done:
+        raise InputError("There are no results yet.")
+    files = job.outputs()
+    if sum(size for _, size in files) > _LARGEST_ARCHIVE:
+        raise InputError(f"The results are too large for one archive; they are in {job.results}.")
+    name = job.id if job is job.run else f"{job.run.id}-{job.id}"
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as out:
+        for each, _ in files:
+            out.write(job.results / each, f"{name}/{each}")
+    headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}.zip"}
+    return Response(content.getvalue(), media_type="application/zip", headers=headers)
 
 
 def _read(run: Run) -> tuple[list[dict[str, Any]], tuple[Any, ...]]:

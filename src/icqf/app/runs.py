@@ -102,7 +102,7 @@ def _read_provenance(path: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Job:
-    """A command with its options and its results, in a folder of its own."""
+    """A command with its options and its results, in a folder of its own inside that of a run."""
 
     folder: Path
 
@@ -112,22 +112,29 @@ class Job:
         return self.folder.name
 
     @property
-    def tool(self) -> str:
-        """The command."""
-        return "fit"
+    def run(self) -> Run:
+        """The run that it belongs to, whose folder holds all files that it may read."""
+        return Run(self.folder.parent.parent)
 
     @property
-    def root(self) -> Path:
-        """The folder that holds all files it may read."""
-        return self.folder
+    def tool(self) -> str:
+        """The command."""
+        return self.id.rpartition("-")[0]
 
     @property
     def damage(self) -> str:
-        """What is wrong with the folder; empty if it can be used."""
-        return ""
+        """What is wrong with the run's folder; empty if it can be used."""
+        return self.run.damage
 
     def require_whole(self) -> None:
-        """Refuse a folder that is damaged or contains links."""
+        """Refuse a run whose folder is damaged or contains links."""
+        damage = self.damage
+        if damage:
+            raise InputError(
+                f"This run is damaged: {damage}.",
+                code="damaged",
+                remedy=f"Repair its folder {self.run.folder}, or remove the run.",
+            )
 
     @property
     def config(self) -> Path:
@@ -154,13 +161,13 @@ class Job:
             return ""
 
     def read_options(self, kind: type[Kind]) -> Kind:
-        """Return the options in ``config.toml``; files outside the root are refused."""
+        """Return the options in ``config.toml``; files outside the run's folder are refused."""
         if os.path.isfile(self.config) and self.config.stat().st_size > _LARGEST_CONFIG:
             raise InputError(f"{CONFIG}: the file is too large for a file of settings.")
         options = kind.of(read_config(self.config, kind))
         for name, declared in options_in(kind).items():
             for path in parts_of(getattr(options, name)) if declared.file else ():
-                if isinstance(path, Path) and not path.resolve().is_relative_to(self.root.resolve()):
+                if isinstance(path, Path) and not path.resolve().is_relative_to(self.run.folder.resolve()):
                     raise InputError(
                         f"The settings of this run name a file outside its folder ({name}: {path}); the app "
                         "reads only a run's own files.",
@@ -172,7 +179,7 @@ class Job:
     @property
     def options(self) -> Settings:
         """The options of the command."""
-        return self.read_options(StudyOptions)
+        return self.read_options(OFFERS[self.tool].kind)
 
     def save(self, options: Settings) -> None:
         """Write the options."""
@@ -192,6 +199,14 @@ class Job:
 @dataclass(frozen=True)
 class Run(Job):
     """One run, described by its folder."""
+
+    @property
+    def run(self) -> Run:
+        return self
+
+    @property
+    def tool(self) -> str:
+        return "fit"
 
     @property
     def about(self) -> dict[str, str]:
@@ -228,16 +243,6 @@ class Run(Job):
             except _UNREADABLE:
                 return f"{RESULTS}/{PROVENANCE} cannot be read"
         return ""
-
-    def require_whole(self) -> None:
-        """Refuse a run whose folder is damaged or contains links."""
-        damage = self.damage
-        if damage:
-            raise InputError(
-                f"This run is damaged: {damage}.",
-                code="damaged",
-                remedy=f"Repair its folder {self.folder}, or remove the run.",
-            )
 
     @property
     def unread(self) -> bool:
@@ -289,7 +294,7 @@ class Run(Job):
         folder = self.folder / FURTHER / id
         tool, _, number = id.rpartition("-")
         known = tool in OFFERS and number.isdecimal() and folder.is_dir() and not folder.is_symlink()
-        return FurtherAnalysis(folder, self) if known else None
+        return FurtherAnalysis(folder) if known else None
 
     @property
     def offers(self) -> dict[str, Offer]:
@@ -306,7 +311,7 @@ class Run(Job):
         place = self.folder / FURTHER
         place.mkdir(exist_ok=True, mode=0o700)
         number = next(n for n in count(1) if not os.path.lexists(place / f"{tool}-{n}"))
-        new = FurtherAnalysis(place / f"{tool}-{number}", self)
+        new = FurtherAnalysis(place / f"{tool}-{number}")
         new.folder.mkdir(mode=0o700)
         new.save(options)
         return new
@@ -332,29 +337,12 @@ class Run(Job):
 
 @dataclass(frozen=True)
 class FurtherAnalysis(Job):
-    """A further analysis of a run, in a folder inside that of the run."""
-
-    run: Run
-
-    @property
-    def tool(self) -> str:
-        return self.id.rpartition("-")[0]
+    """A further analysis of a run."""
 
     @property
     def offer(self) -> Offer:
         """How the app describes it."""
         return OFFERS[self.tool]
-
-    @property
-    def root(self) -> Path:
-        return self.run.folder
-
-    @property
-    def damage(self) -> str:
-        return self.run.damage
-
-    def require_whole(self) -> None:
-        self.run.require_whole()
 
     @property
     def done(self) -> bool:
@@ -371,10 +359,6 @@ class FurtherAnalysis(Job):
             return self.config.stat().st_mtime
         except OSError:
             return 0.0
-
-    @property
-    def options(self) -> Settings:
-        return self.read_options(self.offer.kind)
 
     @property
     def pages(self) -> list[str]:

@@ -9,7 +9,17 @@ from typing import Any
 
 from starlette.responses import Response
 
-from icqf.app.pages import PageRequest, command, form_field, in_words, page, redirect, render, run_url
+from icqf.app.pages import (
+    PageRequest,
+    command,
+    download,
+    form_field,
+    in_words,
+    page,
+    redirect,
+    render,
+    run_url,
+)
 from icqf.app.runs import SCORES, Run, free_place
 from icqf.errors import InputError
 from icqf.io.study_files import AND
@@ -86,6 +96,15 @@ def score_file(request: PageRequest) -> Response:
         rows=[[key, *map(_cell, row)] for key, *row in table.itertuples()],
         command=typed,
     )
+
+
+@page
+def table(request: PageRequest) -> Response:
+    """Download a table of scores of new participants."""
+    run, name = request.usable_run, request.http.path_params["name"]
+    if name not in run.scored():
+        raise InputError("There is no such table of scores in this run.")
+    return download(run.folder / SCORES / name)
 
 
 @page

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from icqf.app.guard import START, Guard, TimedProtocol, TooLarge, too_large
+from icqf.app.guard import START, Guard, TimedProtocol, TooLarge, message_page, too_large
 from icqf.app.pages import AppState
 from icqf.app.runs import Runs
 from icqf.errors import Advice, InputError
@@ -51,10 +51,10 @@ PAGES = (
     ("GET", "runs/{run}/check", "check", "check"),
     ("GET", "runs/{run}/look", "check", "check_progress"),
     ("POST", "runs/{run}/remedy", "check", "remedy"),
-    ("POST", "runs/{run}/columns", "columns", "columns"),
+    ("POST", "runs/{run}/columns", "check", "columns"),
     ("POST", "runs/{run}/reset", "check", "reset"),
-    ("GET", "runs/{run}/rows", "columns", "rows"),
-    ("POST", "runs/{run}/rows", "columns", "choose"),
+    ("GET", "runs/{run}/rows", "check", "rows"),
+    ("POST", "runs/{run}/rows", "check", "choose"),
     ("GET", "runs/{run}/data", "data", "data"),
     ("GET", "runs/{run}/codebook", "codebook", "codebook"),
     ("POST", "runs/{run}/codebook", "codebook", "save_codebook"),
@@ -67,23 +67,24 @@ PAGES = (
     ("GET", "runs/{run}/results", "results", "results"),
     ("POST", "runs/{run}/names", "results", "names"),
     ("POST", "runs/{run}/number", "results", "another_number"),
-    ("GET", "runs/{run}/report", "results", "report"),
+    ("GET", "runs/{run}/report", "results", "document"),
     ("GET", "runs/{run}/read", "results", "full_report"),
     ("GET", "runs/{run}/all.zip", "results", "everything"),
-    ("GET", "runs/{run}/files/{kind}/{name:path}", "results", "file"),
+    ("GET", "runs/{run}/files/results/{name:path}", "results", "file"),
+    ("GET", "runs/{run}/files/scores/{name}", "score", "table"),
     ("GET", "runs/{run}/score", "score", "score"),
     ("POST", "runs/{run}/score", "score", "score_file"),
     ("GET", "runs/{run}/more", "analyses", "more"),
     ("GET", "runs/{run}/more/{tool}", "analyses", "form"),
     ("POST", "runs/{run}/more/{tool}", "analyses", "begin"),
     ("GET", "runs/{run}/analyses/{job}", "analyses", "show"),
-    ("GET", "runs/{run}/analyses/{job}/progress", "analyses", "progress"),
-    ("POST", "runs/{run}/analyses/{job}/continue", "analyses", "resume"),
-    ("POST", "runs/{run}/analyses/{job}/cancel", "analyses", "cancel"),
+    ("GET", "runs/{run}/analyses/{job}/progress", "fit", "progress"),
+    ("POST", "runs/{run}/analyses/{job}/continue", "fit", "resume"),
+    ("POST", "runs/{run}/analyses/{job}/cancel", "fit", "cancel"),
     ("POST", "runs/{run}/analyses/{job}/remove", "analyses", "remove"),
-    ("GET", "runs/{run}/analyses/{job}/page/{name:path}", "analyses", "document"),
-    ("GET", "runs/{run}/analyses/{job}/files/{name:path}", "analyses", "file"),
-    ("GET", "runs/{run}/analyses/{job}/all.zip", "analyses", "everything"),
+    ("GET", "runs/{run}/analyses/{job}/page/{name:path}", "results", "document"),
+    ("GET", "runs/{run}/analyses/{job}/files/{name:path}", "results", "file"),
+    ("GET", "runs/{run}/analyses/{job}/all.zip", "results", "everything"),
     ("GET", "runs/{run}/compare", "score", "compare"),
     ("POST", "runs/{run}/compare", "score", "compare_models"),
     ("GET", "compare", "score", "compare"),
@@ -301,9 +302,8 @@ def _later(module: str, name: str) -> Callable[[Request], Awaitable[Response]]:
 
 async def _broken(request: Request, error: Exception) -> Response:
     """Show that the app itself failed; the traceback is in the terminal."""
-    return HTMLResponse(
-        "<!DOCTYPE html><html lang=en><title>icqf</title><main><h1>Internal error</h1>"
-        "<p>Details are in the window in which icqf app was started. Your runs are unchanged. "
-        "<a href=/>Continue</a></p></main></html>",
-        500,
+    details = (
+        "Details are in the window in which icqf app was started. Your runs are unchanged. "
+        "<a href=/>Continue</a>"
     )
+    return HTMLResponse(message_page("Internal error", details), 500)
