@@ -7,7 +7,7 @@ from icqf import ICQF
 from icqf.datasets import load_demo
 from icqf.engines.parallel import effective_n_jobs, processes_for, run_all, workers
 from icqf.report import analyse, as_json, report_of
-from icqf.report.gallery import drawing, write_figures
+from icqf.report.gallery import drawing
 
 
 def test_a_number_that_was_asked_for_is_kept():
@@ -38,7 +38,8 @@ def test_a_report_and_its_figures_do_not_depend_on_the_processes(tmp_path):
         alone = report_of(analyse(model, demo, n_bootstrap=9))
     together = report_of(analyse(model, demo, n_bootstrap=9, n_jobs=2))
     assert as_json(together) == as_json(alone)
-    figures = write_figures(tmp_path / "alone", alone)
+    with drawing(tmp_path / "alone", alone) as write:
+        figures = write()
     with drawing(tmp_path / "together", together, n_jobs=2) as write:
         again = write()
     assert len(figures) > 4 and [path.name for path in again] == [path.name for path in figures]

@@ -9,8 +9,8 @@ import pytest
 from icqf import ICQF
 from icqf.data.check import check
 from icqf.report import analyse, as_json, as_markdown, from_json, renamed, report_of
-from icqf.report.section import sections_of
-from icqf.report.sections.missing import missing
+from icqf.report.sections import sections_of
+from icqf.report.sections.sample import missing
 from icqf.report.words import changed
 
 

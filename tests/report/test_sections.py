@@ -19,7 +19,7 @@ from icqf.report import (
     report_of,
     report_section,
 )
-from icqf.report.section import SECTIONS, sections_of
+from icqf.report.sections import SECTIONS, sections_of
 
 
 @report_section("sizes", "Sizes <b>", title="Sizes", after="scores")

@@ -24,7 +24,7 @@ from .gallery import draw_figure as draw_figure
 from .gallery import figure_names as figure_names
 from .one_person import person_page as person_page
 from .paper import paper_tables as paper_tables
-from .section import ReportSection as ReportSection
-from .section import report_section as report_section
+from .sections import ReportSection as ReportSection
+from .sections import report_section as report_section
 from .self_scoring import scoring_page as scoring_page
 from .words import Report as Report

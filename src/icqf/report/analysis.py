@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -79,7 +79,13 @@ class Analysis:
     @cached_property
     def groups(self) -> Array | None:
         """Group number of each fitted participant; one without a group is a group of one."""
-        return _group_numbers(self.questionnaire.groups, self.stated.kept)
+        if self.questionnaire.groups is None:
+            return None
+        named = self.questionnaire.groups[self.stated.kept].map(str, na_action="ignore")
+        numbers = pd.factorize(named, sort=True)[0]
+        alone = numbers < 0
+        numbers[alone] = numbers.max(initial=-1) + 1 + np.arange(alone.sum())
+        return numbers
 
     @property
     def n_bootstrap(self) -> int:
@@ -189,13 +195,10 @@ def analyse(
             )
             general = _general(known)
         resamples = found()
-    return Analysis(
-        *(model, study, stated, scores, search, rules, parallel, hidden, resamples, rival, psychometry),
-        missing=missing,
-        general=general,
-        other_models=known.other_models,
-        seed=random_state,
-    )
+    return replace(
+        known, parallel=parallel, hidden=hidden, resamples=resamples, rival=rival, psychometry=psychometry,
+        missing=missing, general=general, seed=random_state,
+    )  # fmt: skip
 
 
 def _check(model: ICQF, questionnaire: Questionnaire, n_bootstrap: int, others: Sequence[ICQF]) -> None:
@@ -221,15 +224,6 @@ def _check_participants(model: ICQF, n: int, *, sampled: bool) -> None:
         )
 
 
-def _group_numbers(groups: pd.Series | None, kept: Array) -> Array | None:
-    if groups is None:
-        return None
-    numbers = pd.factorize(groups[kept].map(str, na_action="ignore"), sort=True)[0]
-    alone = numbers < 0
-    numbers[alone] = numbers.max(initial=-1) + 1 + np.arange(alone.sum())
-    return numbers
-
-
 def _rival(known: Analysis) -> Counterparts | str:
     """The factor analysis, or why it failed."""
     model = known.model
@@ -244,9 +238,10 @@ def _rival(known: Analysis) -> Counterparts | str:
 
 def _general(known: Analysis) -> GeneralFactor | str:
     """What the factors have in common, or why there is nothing to say."""
-    how: dict[str, Any] = {"stated": known.stated, "scores": known.scores, "search": known.search}
     try:
-        return general_factor(known.model, known.questionnaire, **how)
+        return general_factor(
+            known.model, known.questionnaire, stated=known.stated, scores=known.scores, search=known.search
+        )
     except InputError as error:
         return str(error)
 

@@ -13,18 +13,20 @@ from icqf.errors import InputError
 from icqf.models.summary import checked_names
 from icqf.report.analysis import Analysis
 from icqf.report.document import Document, write_document
-from icqf.report.section import sections_of
-from icqf.report.sections.comparison import comparison_values, comparison_words
+from icqf.report.sections import sections_of
 from icqf.report.sections.factors import model_values, names_shown
 from icqf.report.sections.fit import fit_values, fit_words
-from icqf.report.sections.general import general_values
 from icqf.report.sections.headline import cautions, headline
 from icqf.report.sections.methods import method_values, results_paragraph
-from icqf.report.sections.missing import missing_values
 from icqf.report.sections.number_of_factors import count_values
-from icqf.report.sections.psychometrics import psychometric_values
-from icqf.report.sections.sample import analysed_values, item_values, participant_values, sample_values
-from icqf.report.sections.scores import score_values, score_words
+from icqf.report.sections.psychometrics import comparison_values, comparison_words, psychometric_values
+from icqf.report.sections.sample import (
+    item_values,
+    missing_values,
+    participant_values,
+    sample_values,
+)
+from icqf.report.sections.scores import general_values, score_values, score_words
 from icqf.report.words import Report, Values, changed, frozen
 
 # Values that may be None; null under any other name is NaN.
@@ -76,7 +78,7 @@ def report_of(
     model, questionnaire, study = analysis.model, analysis.questionnaire, analysis.study
     shown, summary = names_shown(model, questionnaire.items, names), model.summary()
     by_key = dict(zip(model.get_feature_names_out(), shown, strict=True))
-    sample, analysed = sample_values(analysis), analysed_values(study.overview)
+    sample, overview = sample_values(analysis), study.overview
     fit = fit_values(analysis, summary)
     plan = None if preregistration is None else frozen(preregistration)
     report = Report(
@@ -84,7 +86,7 @@ def report_of(
         title=title or _title(questionnaire.source, found=not fit.no_structure),
         doubts=tuple(str(doubt.fields["anonymous"]) for doubt in study.doubts),
         direction=study.directions.sentence,
-        analysed=analysed,
+        analysed=Values(lines=overview.all_lines, words=(overview.widths,) if overview.widths else ()),
         sample=sample,
         items=item_values(analysis, summary.items, by_key),
         count=count_values(analysis),

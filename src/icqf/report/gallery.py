@@ -33,7 +33,7 @@ from icqf.plotting import (
 )
 from icqf.plotting.loadings import grouped_order
 from icqf.plotting.style import BLUES, default_settings, item_label, laid_out
-from icqf.report.words import Report, Values, candidate_table, changed, eigenvalue_table
+from icqf.report.words import Report, Values, changed, eigenvalue_table, printable, table_of
 
 Format = Literal["svg", "pdf", "png", "eps", "tif"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -57,6 +57,7 @@ _PRINT: dict[str, Any] = {
     "axes.linewidth": 0.6,
     "xtick.major.width": 0.6,
     "ytick.major.width": 0.6,
+    "text.parse_math": False,  # a dollar sign does not begin a formula
     "svg.fonttype": "none",
     "svg.hashsalt": "icqf",
     "pdf.fonttype": 42,  # editable text, as journals require
@@ -100,7 +101,7 @@ def draw_figure(
     if columns is not None and columns not in WIDTHS:
         raise InputError(f"columns is {columns}; a figure is 1 or 2 columns wide.")
     width, draw = _DRAW[name]
-    report = _drawable(report)
+    report = _printable(report)
     options: dict[str, Any] = {"items": items, "factor": factor} if name == "top-items" else {}
     if name in ("correlations", "factor-analysis") and len(report.model.factors) > _MANY_FACTORS:
         width = 2  # numbers in the cells can be read
@@ -176,16 +177,14 @@ def _fonts_without_layout() -> Iterator[None]:
 
 
 @contextmanager
-def drawing(
-    folder: Path, report: Report, *, format: str = "png", n_jobs: int | None = None
-) -> Iterator[Callable[[], list[Path]]]:
+def drawing(folder: Path, report: Report, *, n_jobs: int | None = None) -> Iterator[Callable[[], list[Path]]]:
     """Draw every figure, PNG with 300 dpi, while other work is done; what is yielded waits, and writes them.
 
     Existing figures without factor names are kept.
     """
-    paths = {name: folder / f"{name}.{format}" for name in figure_names(report)}
+    paths = {name: folder / f"{name}.png" for name in figure_names(report)}
     wanted = {name: path for name, path in paths.items() if name not in NAMELESS or not path.exists()}
-    calls = ((_drawn, report, name, format) for name in wanted)
+    calls = ((_drawn, report, name) for name in wanted)
     with closing_quietly(start_calls(calls, n_jobs=n_jobs)) as drawn:
 
         def write() -> list[Path]:
@@ -197,39 +196,17 @@ def drawing(
         yield write
 
 
-def write_figures(folder: Path, report: Report, *, format: str = "png") -> list[Path]:
-    """Write every figure; existing ones without factor names are kept."""
-    with drawing(folder, report, format=format) as write:
-        return write()
+def _drawn(report: Report, name: str) -> bytes:
+    return figure_bytes(draw_figure(report, name), "png")
 
 
-def _drawn(report: Report, name: str, format: str) -> bytes:
-    return figure_bytes(draw_figure(report, name), format)
-
-
-def _drawable(report: Report) -> Report:
-    """The report with texts escaped for matplotlib, where a dollar sign would begin a formula."""
-
-    def plain(rows: Sequence[Values], *fields: str) -> tuple[Values, ...]:
-        return tuple(changed(row, **{name: _plain_text(vars(row)[name]) for name in fields}) for row in rows)
-
-    view, compared = report.model, report.comparison
-    if compared is not None:
-        compared = changed(compared, pairs=plain(compared.pairs, "factor"))
-    view = changed(view, factors=plain(view.factors, "name"), confounds=plain(view.confounds, "name"))
-    worded = [changed(row, wording=row.wording or row.name) for row in report.items]
-    new: Report = changed(
-        report,
-        models=(view, *report.models[1:]),
-        items=plain(worded, "wording", "subscale"),
-        scores=changed(report.scores, factors=plain(report.scores.factors, "name")),
-        comparison=compared,
-    )
-    return new
-
-
-def _plain_text(text: str) -> str:
-    return "".join(mark if mark.isprintable() else " " for mark in text).replace("$", r"\$")
+def _printable(value: Any) -> Any:
+    """The report, or a part of it, with texts that can be drawn in one line."""
+    if isinstance(value, Values):
+        return changed(value, **{name: _printable(part) for name, part in vars(value).items()})
+    if isinstance(value, tuple):
+        return tuple(map(_printable, value))
+    return printable(value) if isinstance(value, str) else value
 
 
 def _tables(report: Report) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -393,7 +370,7 @@ def _plain(draw: Callable[[Report, Any], Any], height: float) -> Callable[..., F
 
 def _choice(report: Report, ax: Any) -> None:
     count = report.count
-    cv_curve(candidate_table(count), chosen=(count.n_components, count.beta), every=False, ax=ax)
+    cv_curve(table_of(count.candidates), chosen=(count.n_components, count.beta), every=False, ax=ax)
 
 
 def _scree(report: Report, ax: Any) -> None:
@@ -471,7 +448,7 @@ def _factor_analysis(report: Report, width: float) -> Figure:
 
 
 def _splits(report: Report, width: float) -> Figure:
-    links = pd.DataFrame([vars(split) for split in report.splits])
+    links = table_of(report.splits)
     largest = max(report.models, key=lambda view: view.n_components)
     names = [factor.name for factor in largest.factors] if largest is report.model else None
     figure = Figure(figsize=(width, min(TALLEST, 0.3 * largest.n_components + 0.8)), layout="constrained")

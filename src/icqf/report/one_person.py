@@ -31,7 +31,7 @@ _NAME = 40
 
 @dataclass(frozen=True)
 class _Detail:
-    """How much is told, and whether the print is smaller."""
+    """How much is said, and whether the print is smaller."""
 
     dense: bool
     name: int  # letters of an area
@@ -168,9 +168,8 @@ def _height(texts: Sequence[str | Prose], sections: Sequence[Section], *, dense:
 
 def _table_height(grid: Grid, letters: float, row: float, gap: float, *, dense: bool) -> float:
     """About how high a printed table is, with lines of so many letters."""
-    columns = [each if isinstance(each, Column) else Column(str(each)) for each in grid.head]
-    rows = [[each if isinstance(each, Cell) else Cell(str(each)) for each in cells] for cells in grid.rows]
-    rows = [[Cell(column.title) for column in columns], *rows]
+    columns = grid.columns
+    rows = [[Cell(column.title) for column in columns], *grid.cells]
     drawn = np.array([column.drawn for column in columns])
     natural, least = np.zeros(len(columns)), np.zeros(len(columns))
     for cells in rows:
@@ -224,8 +223,8 @@ def _profile(
             bar = Bar(score / highest, low / highest, high / highest)
         row += [Cell(spoken="no score") if np.isnan(score) else Cell(drawing=bar), number(score)]
         if known is not None:
-            told, why = known.information[key].iloc[0], known.reasons[key].iloc[0]
-            well = next((word for least, word in WELL if told >= least), "")
+            known_well, why = known.information[key].iloc[0], known.reasons[key].iloc[0]
+            well = next((word for least, word in WELL if known_well >= least), "")
             row.append(Cell(interval(low, high), note=why or well))
         row += [] if percentiles is None else [_percentile(percentiles, key, score)]
         row += [] if change is None else [_changed(change, key, score)]
@@ -240,10 +239,10 @@ def _profile(
         )
     parts.append(compared)
     if change is not None:
-        told = "A higher score means more of it. “No clear change”: too small to tell from chance."
+        text = "A higher score means more of it. “No clear change”: too small to tell from chance."
         if (change["p_value"] < RELIABLE).any():
-            told += " “Higher” or “lower”: fewer than 5 of 100 people would differ so much by chance."
-        parts.append(told)
+            text += " “Higher” or “lower”: fewer than 5 of 100 people would differ so much by chance."
+        parts.append(text)
     return Section("Scores", parts)
 
 
@@ -275,19 +274,19 @@ def _percentile(found: pd.DataFrame, key: str, score: float) -> object:
 def _highest(person: Person, names: dict[str, str]) -> str:
     """The highest scores in a sentence."""
     found = person.scores.dropna().sort_values(ascending=False, kind="stable")
-    told, known = [], person.intervals
+    highest_scores, known = [], person.intervals
     for key, score in found[found >= 0.1][:2].items():
         ends = (
             "" if known is None else f", likely {interval(known.low[key].iloc[0], known.high[key].iloc[0])}"
         )
-        told.append(f"{names[str(key)]} ({number(score)}{ends})")
-    if not told:
+        highest_scores.append(f"{names[str(key)]} ({number(score)}{ends})")
+    if not highest_scores:
         return "No score reaches 0.1: the answers show little of anything asked about."
-    highest = f"Highest {'scores' if len(told) > 1 else 'score'}: {joined(told)}."
-    if known is None or len(found) == len(told):
+    highest = f"Highest {'scores' if len(highest_scores) > 1 else 'score'}: {joined(highest_scores)}."
+    if known is None or len(found) == len(highest_scores):
         return highest
-    least = min(known.low[key].iloc[0] for key in found.index[: len(told)])
-    if max(known.high[key].iloc[0] for key in found.index[len(told) :]) <= least:
+    least = min(known.low[key].iloc[0] for key in found.index[: len(highest_scores)])
+    if max(known.high[key].iloc[0] for key in found.index[len(highest_scores) :]) <= least:
         return highest
     return f"{highest} Likely ranges of others overlap with these, so the order is not certain."
 
@@ -328,9 +327,9 @@ def _raising(person: Person, names: dict[str, str], items: dict[str, Item], deta
     if not rows:
         return Section(heading, ["No score is above 0."])
     head = ["Area", "Question", "Answer", Column("Raises the score by", numeric=True)]
-    told = "How much lower the score would be with the answer at the other end of the scale"
-    told += f": {example}." if example and not detail.dense else "."
-    return Section(heading, [told, Grid(heading, head, rows, quiet=True)])
+    text = "How much lower the score would be with the answer at the other end of the scale"
+    text += f": {example}." if example and not detail.dense else "."
+    return Section(heading, [text, Grid(heading, head, rows, quiet=True)])
 
 
 def _unexpected(found: Unexpected, items: dict[str, Item], n_answers: int, detail: _Detail) -> Section:
@@ -340,12 +339,12 @@ def _unexpected(found: Unexpected, items: dict[str, Item], n_answers: int, detai
     chance = f"Of {count_of(n_answers, 'answer')}, {usual} would be listed here by chance."
     if not n:
         return Section(heading, [f"No answer is surprising, given the others. {chance}"])
-    told = (
+    text = (
         "People with these scores hardly ever answer so high or so low: a slip, a misunderstanding, or "
         f"something worth asking about. {chance}"
     )
     if found.probability <= MANY:
-        told += (
+        text += (
             f" {spelled(n).capitalize()} are more than chance explains: the scores may not describe this "
             "person well."
         )
@@ -359,7 +358,7 @@ def _unexpected(found: Unexpected, items: dict[str, Item], n_answers: int, detai
     ]
     note = f"And {count_of(n - len(rows), 'more answer')}." if n > len(rows) else ""
     grid = Grid(heading, ["Question", "Answer", "Expected from the scores"], rows, note=note, quiet=True)
-    return Section(heading, [told, grid])
+    return Section(heading, [text, grid])
 
 
 def _left_out(
@@ -377,11 +376,11 @@ def _left_out(
     most = detail.missing
     shown = "; ".join(f"{_question(items[name], 60)}{area[name]}" for name in missing[:most])
     rest = f"; and {len(missing) - most} more" if len(missing) > most else ""
-    told = (
+    text = (
         f"{len(missing)} of {count_of(len(items), 'question')}: {shown}{rest}. They count neither as high "
         "nor as low; with fewer answers, the likely range is wider."
     )
-    return Section(heading, [told])
+    return Section(heading, [text])
 
 
 def _question(item: Item, most: int) -> str:

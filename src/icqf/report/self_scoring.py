@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -87,7 +86,7 @@ def scoring_page(
         script=Markup(
             (file_of(templates, "adaptive.js") if adaptive else "") + file_of(templates, "form.js")
         ),
-        data=Markup(_json(_scoring(form, questions) | {"adaptive": adaptive and _asking(adaptive)})),
+        data=_scoring(form, questions) | {"adaptive": adaptive and _asking(adaptive)},
     )
 
 
@@ -191,9 +190,3 @@ def _rounded(numbers: Rounded) -> dict[str, Any]:
         "size": values.itemsize,
         "bytes": b64encode(values.tobytes()).decode("ascii"),
     }
-
-
-def _json(content: dict[str, Any]) -> str:
-    """JSON that is safe inside a script element."""
-    text = json.dumps(content, ensure_ascii=True, allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

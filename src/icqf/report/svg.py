@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _INK, _MUTED, _FAINT = "#010203", "#020304", "#030405"
 _VARIABLES = {_INK: "var(--ink)", _MUTED: "var(--muted)", _FAINT: "var(--rule)"}
 _SETTINGS: dict[str, Any] = {
+    "text.parse_math": False,  # a dollar sign does not begin a formula
     "svg.fonttype": "none",
     "svg.hashsalt": "icqf",
     "font.family": "sans-serif",
@@ -74,7 +75,7 @@ def _shades(selector: str, colours: Colormap) -> list[str]:
     return rules
 
 
-def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = (4.7, 3.1)) -> str:
+def _element(name: str, draw: Callable[[Axes], Axes], title: str, size: tuple[float, float]) -> Markup:
     """One figure as an SVG element without a fixed size; its ids begin with `name`."""
     with default_settings(_SETTINGS):
         figure = Figure(figsize=size, layout="constrained")
@@ -100,8 +101,8 @@ def svg(name: str, draw: Callable[[Axes], Axes], *, size: tuple[float, float] = 
         f'aria-labelledby="{name}-title" xmlns="http://www.w3.org/2000/svg" '
         'xmlns:xlink="http://www.w3.org/1999/xlink">'
     )
-    body = re.sub(r"\n\s*", "\n", body)
-    return f"{opening}{body}"
+    body = re.sub(r"\n\s*", "\n", body).replace("</svg>", "")
+    return Markup(f'{opening}{body}<title id="{name}-title">{escape(title)}</title></svg>')
 
 
 def strength(value: float | None) -> str:
@@ -120,9 +121,4 @@ def drawn(
     size: tuple[float, float] = (4.7, 3.1),
 ) -> Picture:
     """An inline picture of the page; `title` is its name for screen readers."""
-
-    def element() -> Markup:
-        text = svg(name, draw, size=size).replace("</svg>", "")
-        return Markup(f'{text}<title id="{name}-title">{escape(title)}</title></svg>')
-
-    return Picture(name, element, caption, title)
+    return Picture(name, lambda: _element(name, draw, title, size), caption, title)

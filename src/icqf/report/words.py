@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace as Values
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,11 @@ def number(value: float | None, digits: int = 2) -> str:
     if float(text) == 0:
         text = text.lstrip("-")
     return text.replace("-", "−")
+
+
+def printable(text: str) -> str:
+    """A text in one line, without the control characters that figures and Word files cannot hold."""
+    return "".join(mark if mark.isprintable() else " " for mark in text)
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -142,6 +147,11 @@ def frozen(value: Any) -> Any:
     return value
 
 
+def records(table: pd.DataFrame) -> tuple[Values, ...]:
+    """The rows of a table as plain values."""
+    return tuple(Values(**row) for row in table.to_dict("records"))  # type: ignore[arg-type]
+
+
 def bar_of(label: object, n: int, total: int, *, limit: int) -> Values:
     """A bar of a histogram; a count above 0 and below `limit` might identify participants, and is None."""
     if 0 < n < limit:
@@ -149,14 +159,11 @@ def bar_of(label: object, n: int, total: int, *, limit: int) -> Values:
     return Values(label=str(label), n=int(n), share=int(n) / max(total, 1), below=0)
 
 
-def candidate_table(found: Values) -> pd.DataFrame:
-    """The candidates as a table for `cv_curve`."""
-    return pd.DataFrame([vars(candidate) for candidate in found.candidates])
+def table_of(rows: Sequence[Values]) -> pd.DataFrame:
+    """Plain values as a table, one row each."""
+    return pd.DataFrame([vars(row) for row in rows])
 
 
 def eigenvalue_table(found: Values) -> pd.DataFrame:
     """The eigenvalues of parallel analysis as a table for `scree`."""
-    return pd.DataFrame(
-        [(row.factor, row.observed, row.unrelated) for row in found.eigenvalues],
-        columns=["n_components", "eigenvalue", "random_eigenvalue"],
-    )
+    return table_of(found.eigenvalues).set_axis(["n_components", "eigenvalue", "random_eigenvalue"], axis=1)

@@ -10,7 +10,7 @@ from typing import Any
 
 from icqf.io.write import write_table
 from icqf.report import Document, Section, report_of
-from icqf.report.sections.preregistration import preregistration_blocks
+from icqf.report.sections.methods import preregistration_blocks
 from icqf.report.words import frozen
 from icqf.workflow.fit import StudyFit, provenance_of
 from icqf.workflow.naming import write_named

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +28,11 @@ def render(page: Document) -> str:
     templates.tests["inline"] = lambda picture: picture.inline
     templates.filters["png"] = lambda picture: Markup(b64encode(picture.png).decode())
     templates.filters["extent"] = lambda share: f"{100 * min(share, 1):.1f}"
+    templates.filters["cards"] = _cards
     templates.globals["classes"] = _classes
     contents = _contents(page)
-    listed = {entry.section: entry.key for entry in contents}
-    templates.filters["anchor"] = lambda section: section.key or listed.get(section, "")
+    keys = {section: key for key, section in contents.items()}
+    templates.filters["anchor"] = lambda section: section.key or keys.get(section, "")
     scripts = ["contents.js"] * bool(contents) + ["script.js"] * page.interactive
     return templates.get_template("document.html").render(
         page=page,
@@ -44,36 +43,18 @@ def render(page: Document) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """A section in the navigation, with its cards."""
-
-    section: Section
-    key: str
-    title: str
-    parts: Sequence[tuple[str, str]]
-
-
-def _contents(page: Document) -> list[_Entry]:
+def _contents(page: Document) -> dict[str, Section]:
     """The navigation of a page: sections with a title or, where none has one, all of a long page."""
     listed = [section for section in page.sections if section.title]
     if not listed and len(page.sections) >= _LONG and not page.kind:
         listed = list(page.sections)
-    return [
-        _Entry(
-            section,
-            section.key or f"section{number}",
-            section.title or section.heading,
-            [
-                (card.key, card.heading)
-                for group in section.parts
-                if isinstance(group, Group) and group.kind == "cards"
-                for card in group.parts
-                if isinstance(card, Section) and card.key
-            ],
-        )
-        for number, section in enumerate(listed, 1)
-    ]
+    return {section.key or f"section{number}": section for number, section in enumerate(listed, 1)}
+
+
+def _cards(section: Section) -> list[Section]:
+    """The cards of a section that the navigation lists below it."""
+    groups = [part for part in section.parts if isinstance(part, Group) and part.kind == "cards"]
+    return [card for group in groups for card in group.parts if isinstance(card, Section) and card.key]
 
 
 def _is(kind: type) -> Any:
@@ -94,13 +75,15 @@ def _class_attribute(*names: str) -> str:
 @cache
 def environment(package: str = "icqf.report") -> Environment:
     """The templates of a package, compiled once; all is escaped, and undefined names are errors."""
-    return Environment(
+    templates = Environment(
         loader=PackageLoader(package),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    templates.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    return templates
 
 
 def file_of(templates: Environment, name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, plain_text
-from icqf.report.renderers.widths import layout
+from icqf.report.renderers import layout
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -33,14 +33,7 @@ def render(page: Document) -> str:
 
 
 def latex_tables(tables: Sequence[Grid]) -> str:
-    """Tables alone, which need the packages array, booktabs, longtable and pdflscape.
-
-    Examples
-    --------
-    >>> from icqf.report import Grid
-    >>> print(latex_tables([Grid("Means", ("Item", "Mean"), [("a_b", "0.50")])]).splitlines()[-3])
-    a\\_b & 0.50 \\\\
-    """
+    """Tables alone, which need the packages array, booktabs, longtable and pdflscape."""
     lines = ["% Needs \\usepackage{array,booktabs,longtable,pdflscape}; to be included with \\input{tables}."]
     for table in tables:
         lines += ["", *_table(table)]

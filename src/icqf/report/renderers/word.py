@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from icqf.report.blocks import Bullets, Grid, Heading, Leaf, Picture, Prose
-from icqf.report.renderers.widths import layout
+from icqf.report.renderers import layout
+from icqf.report.words import printable
 
 if TYPE_CHECKING:
     from icqf.report.document import Document
@@ -22,7 +23,7 @@ _DATE = (2020, 1, 1, 0, 0, 0)  # of the members of a Word file: same tables, sam
 def render(page: Document) -> bytes:
     """The page as the content of a Word file."""
     document, tables = _new(), 0
-    document.add_heading(_printable(page.title), 0)
+    document.add_heading(printable(page.title), 0)
     for leaf in ([Bullets(page.cautions)] if page.cautions else []) + list(page.in_order()):
         tables += isinstance(leaf, Grid)
         _add(document, leaf, tables)
@@ -61,7 +62,7 @@ def _new() -> Any:
 def _add(document: Any, leaf: Leaf, number: int) -> None:
     """Add a block; `number` is that of the table."""
     if isinstance(leaf, Heading):
-        document.add_heading(_printable(leaf.text), min(leaf.level, 9))
+        document.add_heading(printable(leaf.text), min(leaf.level, 9))
     elif isinstance(leaf, Bullets):
         for entry in leaf.entries:
             _runs(document.add_paragraph(style="List Bullet"), entry)
@@ -72,14 +73,14 @@ def _add(document: Any, leaf: Leaf, number: int) -> None:
             from docx.shared import Inches
 
             document.add_picture(io.BytesIO(leaf.png), width=Inches(6))
-        document.add_paragraph().add_run(_printable(leaf.caption)).italic = True
+        document.add_paragraph().add_run(printable(leaf.caption)).italic = True
     else:
         _runs(document.add_paragraph(), leaf)
 
 
 def _runs(paragraph: Any, text: str | Prose) -> None:
     for part in [text] if isinstance(text, str) else text.parts:
-        run = paragraph.add_run(_printable(part if isinstance(part, str) else part.text))
+        run = paragraph.add_run(printable(part if isinstance(part, str) else part.text))
         if not isinstance(part, str):
             run.bold = part.kind == "strong"
 
@@ -87,12 +88,12 @@ def _runs(paragraph: Any, text: str | Prose) -> None:
 def _numbered(document: Any, table: Grid, number: int) -> None:
     document.add_paragraph().add_run(f"Table {number}").bold = True
     if table.caption:
-        document.add_paragraph().add_run(_printable(table.caption)).italic = True
+        document.add_paragraph().add_run(printable(table.caption)).italic = True
     _table(document, table)
     if table.note:
         note = document.add_paragraph()
         note.add_run("Note. ").italic = True
-        note.add_run(_printable(table.note))
+        note.add_run(printable(table.note))
 
 
 def _table(document: Any, table: Grid) -> None:
@@ -136,7 +137,7 @@ def _cell(text: str, width: str, edges: Sequence[str], *, bold: bool, right: boo
     lines = "".join(f'<w:{edge} w:val="single" w:sz="6" w:space="0" w:color="000000"/>' for edge in edges)
     borders = f"<w:tcBorders>{lines}</w:tcBorders>" if lines else ""
     side = '<w:jc w:val="right"/>' if right else ""
-    shown = _printable(text)
+    shown = printable(text)
     spaces = "" if shown == shown.strip() else ' xml:space="preserve"'
     content = f"<w:t{spaces}>{escape(shown)}</w:t>" if shown else ""
     weight = "<w:b/>" if bold else '<w:b w:val="0"/>'
@@ -145,11 +146,6 @@ def _cell(text: str, width: str, edges: Sequence[str], *, bold: bool, right: boo
         f'<w:p><w:pPr><w:spacing w:after="0"/>{side}</w:pPr><w:r><w:rPr>{weight}</w:rPr>'
         f"{content}</w:r></w:p></w:tc>"
     )
-
-
-def _printable(text: str) -> str:
-    """A text without the control characters that a Word file cannot hold."""
-    return "".join(mark if mark.isprintable() else " " for mark in text)
 
 
 def _content(document: Any) -> bytes:

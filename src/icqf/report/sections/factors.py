@@ -29,7 +29,8 @@ from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid, Group, Picture, Prose, Row, Section
-from icqf.report.section import report_section
+from icqf.report.renderers.html import environment
+from icqf.report.sections import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn, level
 from icqf.report.words import Report, Values
@@ -166,7 +167,8 @@ def loadings(report: Report) -> list[Block]:
             "The table of all {} items is in loadings.csv and, if Word tables were written, in tables.docx."
         )
         parts.append(Markup(f'<p class="for-print">{note}</p>').format(n))
-    parts.append(_tools(report))
+    tools = environment().get_template("tools.html").render(report=report)
+    parts.append(Markup(tools))  # controls that filter the tables on the page; the script shows them
     for at, view in enumerate(report.models):
         shown = _view(report, view, at)
         if len(report.models) > 1:
@@ -181,38 +183,6 @@ def loadings(report: Report) -> list[Block]:
     if report.splits:
         parts.append(_splits(report))
     return parts
-
-
-def _tools(report: Report) -> Markup:
-    """The controls that filter the tables on the page; the script shows them."""
-    scales = Markup("").join(
-        Markup("<option>{}</option>").format(name) for name, _ in report.sample.subscales
-    )
-    choice = Markup("")
-    if scales:
-        choice = Markup(
-            '<label>Subscale <select id="scale"><option value="">all</option>{}</select></label>\n'
-        ).format(scales)
-    models = Markup("")
-    if len(report.models) > 1:
-        buttons = Markup("").join(
-            Markup('<label><input type="radio" name="k" value="{}"{}> {}{}</label>').format(
-                at,
-                "" if at else Markup(" checked"),
-                view.n_components,
-                "" if view.beta == report.model.beta else f" (penalty β = {view.beta:g})",
-            )
-            for at, view in enumerate(report.models)
-        )
-        models = Markup("<fieldset><legend>Number of factors</legend>{}</fieldset>\n").format(buttons)
-    return Markup(
-        '<div class="tools" id="tools" hidden>\n'
-        '<label>Find an item <input type="search" id="find" autocomplete="off" '
-        'placeholder="wording or name"></label>\n{}'
-        '<label>Hide loadings below <output id="cut-value" for="cut">0%</output> of the range <input '
-        'type="range" id="cut" min="0" max="0.6" step="0.05" value="0" aria-valuetext="0% of the range">'
-        '</label>\n{}<p class="status" role="status" id="shown"></p>\n</div>'
-    ).format(choice, models)
 
 
 def _view(report: Report, view: Values, at: int) -> list[Block]:
@@ -252,10 +222,9 @@ def _view(report: Report, view: Values, at: int) -> list[Block]:
 
 
 def _splits(report: Report) -> Section:
-    links, names = pd.DataFrame([vars(split) for split in report.splits]), None
+    links = words.table_of(report.splits)
     largest = max(report.models, key=lambda view: view.n_components)
-    if largest is report.model:
-        names = [factor.name.replace("$", r"\$") for factor in largest.factors]  # no formula begins
+    names = [factor.name for factor in largest.factors] if largest is report.model else None
     title = "How factors split as their number grows"
     figure = drawn(
         "splits",
@@ -339,37 +308,33 @@ def _map(
     top = 12 + 6.6 * max((len(text) for text, _ in heads), default=0)
     gap = 8 if given else 0
     columns = [("q", factor, 0) for factor in view.factors] + [("o", confound, gap) for confound in given]
-    high = top + _ROW * len(columns) + gap + 4
-    and_confounds = " and confound" if given else ""
-    drawing = [
-        Markup(
-            '<div class="scroll" role="region" tabindex="0" aria-label="Map of all loadings">\n<svg '
-            'class="map" viewBox="0 0 {} {:.0f}" role="img" aria-labelledby="{}-title" '
-            'xmlns="http://www.w3.org/2000/svg">\n<title id="{}-title">Loadings of all items: one row per '
-            "factor{}, one column per item</title>"
-        ).format(_WIDE, high, name, name, and_confounds)
-    ]
-    label = Markup('<text class="col" transform="translate({:.1f},{:.1f}) rotate(-90)">{}</text>')
-    drawing += [label.format(x + 4, top - 5, text) for text, x in heads]
-    shaded = Markup(
-        '<rect class="{}{}" x="{:.2f}" y="{:.1f}" width="{:.2f}" height="20"><title>{}: {}</title></rect>'
-    )
-    named = Markup('<text class="row" x="{}" y="{:.1f}">{}</text>')
-    ground = Markup('<rect class="ground" x="{}" y="{:.1f}" width="{}" height="20"/>')
     labels = [item_label(row.name, row.wording, row.reverse) for row in items]
+    rows = []
     for number, (shade, column, below) in enumerate(columns):
-        y = top + _ROW * number + below
-        drawing.append(named.format(_LEFT - 8, y + 15, shortened(column.name, 28)))
-        drawing.append(ground.format(_LEFT, y, _WIDE - _LEFT))
-        for at, j in enumerate(order):
-            each = column.loadings[j]
-            step = level(each.share)
-            if step:
-                x = _LEFT + cell * at
-                drawing.append(shaded.format(shade, step, x, y, cell, labels[at], words.number(each.value)))
-    line = Markup('<path d="M{:.1f},{:.0f}V{:.0f}"/>')
-    drawing += [line.format(_LEFT + cell * first, top, high) for _, first, _ in groups[1:]]
-    return Markup("\n").join([*drawing, Markup("</svg></div>")])
+        loadings = [column.loadings[j] for j in order]
+        cells = [
+            (f"{shade}{level(each.share)}", _LEFT + cell * at, labels[at], words.number(each.value))
+            for at, each in enumerate(loadings)
+            if level(each.share)
+        ]
+        rows.append((top + _ROW * number + below, shortened(column.name, 28), cells))
+    drawing = (
+        environment()
+        .get_template("map.html")
+        .render(
+            name=name,
+            wide=_WIDE,
+            left=_LEFT,
+            top=top,
+            high=top + _ROW * len(columns) + gap + 4,
+            cell=cell,
+            heads=heads,
+            confounds=given,
+            rows=rows,
+            lines=[_LEFT + cell * first for _, first, _ in groups[1:]],
+        )
+    )
+    return Markup(drawing)
 
 
 # --- the values behind it ---------------------------------------------------------------------------------
@@ -387,11 +352,7 @@ def model_values(analysis: Analysis, names: list[str], sample: Values) -> dict[s
     links: tuple[Values, ...] = ()
     if others:
         every = (model, *analysis.other_models)
-        table = factor_lineage([each.weighted_loadings_ for each in every])
-        links = tuple(
-            Values(k=int(k), factor=int(r), next_k=int(next_k), next_factor=int(s), correlation=float(value))
-            for k, r, next_k, s, value in table.itertuples(index=False)
-        )
+        links = words.records(factor_lineage([each.weighted_loadings_ for each in every]))
     return {
         "models": (values(model, names, analysis.resamples), *others),
         "splits": links,
@@ -433,14 +394,12 @@ def _values(
         for end in ends:  # resamples of an intercept at its bound do not vary as samples do
             end[near] = None
         stability = resamples.factors([top_places(shares[key]) for key in model.loadings_], span)
-    index, places = [str(item) for item in points.index], [str(name) for name in points.columns]
-    columns: dict[str, tuple[Values, ...]] = {}
+    places = [str(name) for name in points.columns]
+    columns = {}
     for at, key in enumerate(places):
-        numbers = (points[key].tolist(), shares[key].tolist(), *(end[:, at].tolist() for end in ends))
-        columns[key] = tuple(
-            Values(item=item, value=value, share=share, low=low, high=high)
-            for item, value, share, low, high in zip(index, *numbers, strict=True)
-        )
+        table = pd.DataFrame({"value": points[key], "share": shares[key]})
+        table["low"], table["high"] = (end[:, at] for end in ends)
+        columns[key] = words.records(table.rename_axis("item").reset_index())
     tops = {key: tuple(columns[key][j] for j in top_places(shares[key])) for key in places}
     k, summary = len(names), model.summary()
     suggestions = suggested_names(shares.iloc[:, :k], items)

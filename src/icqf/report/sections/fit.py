@@ -13,7 +13,7 @@ from icqf.plotting import convergence
 from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid
-from icqf.report.section import report_section
+from icqf.report.sections import report_section
 from icqf.report.sections.sample import item_cell
 from icqf.report.svg import drawn
 from icqf.report.words import Report, Values
@@ -116,14 +116,10 @@ def start_values(starts: pd.DataFrame, keys: Mapping[str, str]) -> dict[str, Any
     """Starts with their lowest agreement, and keys of factors that an equally good start does not have."""
     return {
         "n_reached": n_reached(starts),
-        "starts": tuple(
-            Values(
-                name=str(start),
-                objective=float(objective),
-                converged=bool(converged),
-                agreement=float(min(agreement)),
-            )
-            for start, objective, _, converged, *agreement in starts.itertuples(index=False)
+        "starts": words.records(
+            starts[["start", "objective", "converged"]]
+            .assign(agreement=starts.iloc[:, 4:].min(axis=1))
+            .rename(columns={"start": "name"})
         ),
         "doubtful": tuple(keys[name] for name in doubtful_factors(starts)),
     }

@@ -5,8 +5,8 @@ from __future__ import annotations
 from icqf.errors import listed
 from icqf.plotting.style import item_label
 from icqf.report import words
-from icqf.report.sections.comparison import without_counterpart
 from icqf.report.sections.number_of_factors import at_the_edge
+from icqf.report.sections.psychometrics import without_counterpart
 from icqf.report.words import Report, Values
 from icqf.resampling.replication import NOT_REPLICABLE
 

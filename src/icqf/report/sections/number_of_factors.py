@@ -13,7 +13,7 @@ from icqf.plotting import cv_curve, scree
 from icqf.report import words
 from icqf.report.analysis import Analysis
 from icqf.report.blocks import Bar, Block, Cell, Column, Details, Grid, Group, Row, Section
-from icqf.report.section import report_section
+from icqf.report.sections import report_section
 from icqf.report.svg import drawn
 from icqf.report.words import Report, Values
 
@@ -51,7 +51,7 @@ def _errors(found: Values) -> list[Block]:
     table = Grid("Cross-validated errors", head, rows, quiet=True)
     if len(rows) < 2:
         return [table]
-    data, chosen = words.candidate_table(found), (found.n_components, found.beta)
+    data, chosen = words.table_of(found.candidates), (found.n_components, found.beta)
     below: list[Block] = [table]
     if data["beta"].nunique() > 1:
         every = drawn(
@@ -179,11 +179,7 @@ def count_values(analysis: Analysis) -> Values:
         n_components=k,
         beta=beta,
         chosen_by="given",
-        candidates=(),
-        shares=(),
-        fold_shares=(),
-        level=(),
-        halves=(),
+        **dict.fromkeys(("candidates", "shares", "fold_shares", "level", "halves"), ()),
         parallel=kept,
         eigenvalues=(),
         rules=() if rules is None else _rule_rows(rules),
@@ -191,7 +187,7 @@ def count_values(analysis: Analysis) -> Values:
     )
     if search is not None:
         found.chosen_by = f"cross-validation, rule {search.rule}"
-        found.candidates = _rows(search.errors_, "n_components", "beta", "error", "standard_error")
+        found.candidates = words.records(search.errors_[["n_components", "beta", "error", "standard_error"]])
         for each in found.candidates:
             each.chosen = (each.n_components, each.beta) == (k, beta)
         found.shares, found.fold_shares = (
@@ -200,14 +196,11 @@ def count_values(analysis: Analysis) -> Values:
         )
         found.level = tuple((other, _links(model, loadings)) for other, loadings in search.level_.items())
         if search.stability_ is not None:
-            found.halves = _rows(search.stability_, "n_components", "agreement", "low", "high")
+            found.halves = words.records(search.stability_[["n_components", "agreement", "low", "high"]])
     if parallel is not None:
         first = parallel.curve.head(max(10, int(1.5 * parallel.n_components) + 2))
-        columns = ["n_components", "eigenvalue", "random_eigenvalue"]
-        found.eigenvalues = tuple(
-            Values(factor=int(factor), observed=float(observed), unrelated=float(unrelated))
-            for factor, observed, unrelated in first[columns].itertuples(index=False)
-        )
+        names = {"n_components": "factor", "eigenvalue": "observed", "random_eigenvalue": "unrelated"}
+        found.eigenvalues = words.records(first[[*names]].rename(columns=names))
     found.words = tuple(_words(found, search))
     return found
 
@@ -215,47 +208,30 @@ def count_values(analysis: Analysis) -> Values:
 def _links(model: Any, other: pd.DataFrame) -> tuple[Values, ...]:
     """Which factors of a model correspond to which of another one, with the other's items."""
     own = model.weighted_loadings_
-    pair = [own, other] if own.shape[1] < other.shape[1] else [other, own]
+    smaller = own.shape[1] < other.shape[1]
     found = []
-    for row in factor_lineage(pair).to_dict("records"):
-        mine, theirs = (
-            (row["factor"], row["next_factor"]) if pair[0] is own else (row["next_factor"], row["factor"])
-        )
+    for row in words.records(factor_lineage([own, other] if smaller else [other, own])):
+        mine, theirs = (row.factor, row.next_factor) if smaller else (row.next_factor, row.factor)
         top = other.iloc[:, theirs - 1].sort_values(ascending=False, kind="stable").index[:_TOP]
-        link = Values(factor=int(mine), other=int(theirs), top=words.joined(list(map(str, top))))
-        link.correlation = float(row["correlation"])
-        found.append(link)
+        named = words.joined(list(map(str, top)))
+        found.append(Values(factor=mine, other=theirs, top=named, correlation=row.correlation))
     return tuple(sorted(found, key=lambda link: (link.factor, link.other)))
-
-
-def _rows(table: pd.DataFrame, first: str, *others: str) -> tuple[Values, ...]:
-    return tuple(
-        Values(**{first: int(number)}, **dict(zip(others, map(float, numbers), strict=True)))
-        for number, *numbers in table[[first, *others]].itertuples(index=False)
-    )
 
 
 def _rule_rows(rules: RuleTable) -> tuple[Values, ...]:
     """The result of each rule; no number where it could not be run."""
-    return tuple(
-        Values(
-            rule=rule,
-            n_components=None if pd.isna(k) else int(k),
-            reason=reason,
-            counts=counts,
-            reference=reference,
-        )
-        for rule, k, reason, counts, reference in rules.table.itertuples(index=False)
-    )
+    table = rules.table
+    numbers = [None if pd.isna(k) else int(k) for k in table["n_components"]]
+    return words.records(table.assign(n_components=pd.Series(numbers, dtype=object)))
 
 
 def _words(found: Values, search: Any) -> list[str]:
     """The sentences of the section; the first is also part of the headline."""
     k, parallel = found.n_components, found.parallel
     if search is None:
-        said = [f"The number of factors ({k}) was set in advance, not chosen from these answers."]
+        sentences = [f"The number of factors ({k}) was set in advance, not chosen from these answers."]
     else:
-        said = [
+        sentences = [
             f"Cross-validation chose {words.count_of(k, 'factor')}; {in_other_samples(found)}.",
             f"This number {RULES.load(search.rule).description}.",
             "With another seed, which assigns the same answers to other folds, the same number would be "
@@ -263,26 +239,26 @@ def _words(found: Values, search: Any) -> list[str]:
         ]
         if found.level:
             numbers = words.joined([str(other) for other, _ in found.level])
-            said.append(
+            sentences.append(
                 f"{numbers} {'factors predict' if len(found.level) == 1 else 'factors each predict'} hidden "
                 f"answers as well as {k} (the errors differ by less than the standard error of the "
                 "difference): these data cannot decide between them."
             )
     if found.beta == 0:
-        said.append(
+        sentences.append(
             "β = 0 means that there is no penalty: scores and loadings are not shrunk towards 0 and are "
             "limited only by their bounds."
         )
         if len({each.beta for each in found.candidates}) > 1:
-            said.append("With this number of factors, no penalty tried predicted hidden answers better.")
+            sentences.append("With this number of factors, no penalty tried predicted hidden answers better.")
     if parallel is not None:
         same = "the same number" if parallel == k else words.count_of(parallel, "factor")
-        said.append(
+        sentences.append(
             f"Parallel analysis, the usual rule in factor analysis, would keep {same}. It keeps factors that "
             "are stronger than those of unrelated answers, which is a different criterion: in a large sample "
             "even small factors pass it."
         )
-    return said
+    return sentences
 
 
 def in_other_samples(found: Values) -> str:
@@ -299,17 +275,17 @@ def in_other_samples(found: Values) -> str:
 
 def at_the_edge(found: Values) -> list[str]:
     """Cautions for a choice at the edge of the candidates."""
-    said = []
+    sentences = []
     tried = sorted({each.n_components for each in found.candidates})
     if len(tried) > 1 and found.n_components in (tried[0], tried[-1]):
-        said.append(
+        sentences.append(
             f"The number of factors is at the edge of those tried ({tried[0]} to {tried[-1]}); try a wider "
             "range before relying on it."
         )
     betas = sorted({each.beta for each in found.candidates})
     if len(betas) > 1 and found.beta == betas[-1]:
-        said.append(
+        sentences.append(
             f"The penalty is the strongest of those tried (β up to {betas[-1]:g}); try stronger ones "
             "before relying on it."
         )
-    return said
+    return sentences

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from icqf.analyses.factor_properties import Counterparts, Psychometry
@@ -11,9 +13,10 @@ from icqf.models.summary import Summary, default_names
 from icqf.plotting.style import item_label
 from icqf.report import words
 from icqf.report.analysis import Analysis
-from icqf.report.blocks import Block, Column, Details, Grid, Group
-from icqf.report.section import report_section
+from icqf.report.blocks import Block, Cell, Column, Details, Grid, Group
+from icqf.report.sections import report_section
 from icqf.report.sections.sample import item_cell
+from icqf.report.svg import strength
 from icqf.report.words import Report, Values
 
 _ENDS = ("alpha", "alpha_low", "alpha_high", "omega", "omega_low", "omega_high")
@@ -76,16 +79,8 @@ def _items(report: Report) -> Details:
         "uniqueness the rest. FA columns refer to the factor's counterpart in the factor analysis."
     )
     head = [
-        *(
-            "Item",
-            "Skew",
-            "Kurtosis",
-            "Item-rest",
-            "KMO",
-            Column("Strongest factor", numeric=False),
-            "Loading",
-        ),
-        *("FA loading", "Communality", "FA communality", "Uniqueness"),
+        *("Item", "Skew", "Kurtosis", "Item-rest", "KMO", Column("Strongest factor", numeric=False)),
+        *("Loading", "FA loading", "Communality", "FA communality", "Uniqueness"),
     ]
     return Details(
         "All items: skew, kurtosis, item-rest correlation, KMO, standardised loadings, communality, and "
@@ -122,10 +117,21 @@ def psychometric_values(analysis: Analysis, summary: Summary, names: list[str]) 
     )
     standardised = measured.standardised.to_numpy(dtype=float)
     strongest = np.nan_to_num(standardised).argmax(axis=1)
-    compared = isinstance(rival, Counterparts)
-    others = rival.loadings.to_numpy(dtype=float) if isinstance(rival, Counterparts) else standardised
-    communalities = rival.communalities.to_numpy() if isinstance(rival, Counterparts) else standardised[:, 0]
+    every = np.arange(len(standardised))
     explained = summary.items["variance_explained"].to_numpy()
+    fa_loading, fa_communality = None, None
+    if isinstance(rival, Counterparts):
+        fa_loading = rival.loadings.to_numpy(dtype=float)[every, strongest]
+        fa_communality = rival.communalities.to_numpy()
+    items = measured.items[["skew", "kurtosis", "item_rest", "kmo"]].rename_axis("name").reset_index()
+    items = items.assign(
+        name=items["name"].map(str),
+        loading=standardised[every, strongest],
+        communality=explained,
+        uniqueness=1 - explained,
+        fa_loading=fa_loading,
+        fa_communality=fa_communality,
+    )
     return Values(
         words=tuple(_words(measured)),
         kmo=measured.kmo.overall,
@@ -133,23 +139,9 @@ def psychometric_values(analysis: Analysis, summary: Summary, names: list[str]) 
         bartlett_dof=measured.bartlett.dof,
         bartlett_p=measured.bartlett.p_value,
         scales=scales,
-        items=tuple(
-            Values(
-                name=str(name),
-                **dict(zip(("skew", "kurtosis", "item_rest", "kmo"), map(float, row), strict=True)),
-                loading=float(standardised[j, r]),
-                communality=float(explained[j]),
-                uniqueness=1 - float(explained[j]),
-                fa_loading=float(others[j, r]) if compared else None,
-                fa_communality=float(communalities[j]) if compared else None,
-            )
-            for j, (r, (name, *row)) in enumerate(zip(strongest, measured.items.itertuples(), strict=True))
-        ),
+        items=words.records(items),
         variance=_variance(summary, names, keys),
-        residuals=tuple(
-            Values(item=item, other=other, correlation=value)
-            for item, other, value in measured.residuals.itertuples(index=False)
-        ),
+        residuals=words.records(measured.residuals),
     )
 
 
@@ -187,3 +179,86 @@ def _words(measured: Psychometry) -> list[str]:
         "for α and bootstrap intervals for ω."
     )
     return sentences
+
+
+CLOSE = 0.8  # correlation of loadings from which two factors are counterparts
+_METHOD = "exploratory factor analysis (minimum residual, promax rotation)"
+
+
+@report_section("comparison", "Comparison with factor analysis", title="Factor analysis")
+def comparison(report: Report) -> list[Block] | None:
+    """Every factor with its counterpart."""
+    compared = report.comparison
+    if compared is None:
+        return None
+    if not compared.pairs:
+        return list(compared.words)
+    rows = [[pair.factor, pair.other, words.number(pair.correlation)] for pair in compared.pairs]
+    head = ["Factor", "Factor analysis", "Correlation of loadings"]
+    pairs = Grid("Factors and their counterparts", head, rows, scroll=False)
+    names = [factor.name for factor in report.model.factors]
+    every = Grid(
+        "Correlations of loadings, all pairs",
+        ["", *(Column(f"FA {at}", kind="up", numeric=True) for at, _ in enumerate(compared.matrix[0], 1))],
+        [
+            [name, *(Cell(words.number(value), kind=strength(value)) for value in row)]
+            for name, row in zip(names, compared.matrix, strict=True)
+        ],
+        kind="matrix",
+        label="Correlations of loadings with factor analysis",
+    )
+    return [*compared.words, Group([pairs, every])]
+
+
+def comparison_values(
+    rival: Counterparts | str | None, names: Mapping[str, str], *, r_squared: float
+) -> Values | None:
+    """The result of factor analysis, or why it failed; `names` are the shown names of the factors."""
+    if rival is None:
+        return None
+    empty = dict.fromkeys(("r_squared", "r_squared_here", "negative", "small", "small_here"))
+    values = Values(
+        method=_METHOD, n_components=len(names), failed="", pairs=(), matrix=(), **empty, words=()
+    )
+    if isinstance(rival, str):
+        values.failed = rival
+        return values
+    found = {str(pair.factor_a): pair for pair in words.records(rival.pairs)}
+    values.pairs = tuple(
+        Values(factor=name, other=str(found[key].factor_b), correlation=found[key].pearson)
+        for key, name in names.items()  # in the order of the factors, as everywhere
+        if key in found
+    )
+    values.matrix = tuple(map(tuple, rival.similarities.to_numpy(dtype=float).tolist()))
+    values.r_squared, values.r_squared_here = rival.r_squared, r_squared
+    values.negative, values.small, values.small_here = rival.negative, rival.small, rival.small_here
+    return values
+
+
+def without_counterpart(compared: Values) -> list[str]:
+    """Names of the factors without a close counterpart."""
+    return [pair.factor for pair in compared.pairs if pair.correlation < CLOSE]
+
+
+def comparison_words(compared: Values) -> list[str]:
+    """How many factors have a counterpart, and how the two models differ."""
+    if compared.failed:
+        return [f"Factor analysis of the same answers could not be run: {compared.failed}"]
+    k, without = compared.n_components, without_counterpart(compared)
+    if not without:
+        extent = "the factor." if k == 1 else f"all {k} factors."
+    elif k == 1:
+        extent = "none of the factors."
+    else:
+        extent = f"{k - len(without)} of the {k} factors, but not for {words.joined(without)}."
+    return [
+        "With the same number of factors, factor analysis finds a close counterpart (correlation of loadings "
+        f"{CLOSE} or more) for {extent}",
+        f"In this sample, R² is {words.percent(compared.r_squared)} for factor analysis and "
+        f"{words.percent(compared.r_squared_here)} for this model, which includes confounds and keeps to its "
+        "bounds.",
+        f"{words.percent(compared.negative)} of the loadings of factor analysis are negative; this model has "
+        "none, so that a factor only adds to answers. "
+        f"{words.percent(compared.small_here)} of this model's loadings are close to zero (below a tenth "
+        f"of the factor's largest), compared with {words.percent(compared.small)} in factor analysis.",
+    ]

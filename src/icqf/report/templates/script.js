@@ -152,6 +152,13 @@
     );
     figure.append(toolbar);
   }
+  function copy(pressed, contents) {
+    document.addEventListener("copy", (event) => {
+      for (const [kind, words] of Object.entries(contents)) event.clipboardData.setData(kind, words);
+      event.preventDefault();
+    }, { once: true });
+    pressed.textContent = document.execCommand("copy") ? "Copied" : "Not copied";
+  }
   function copyTable(table, pressed) {
     const rows = [...table.rows].filter((row) => !row.hidden);
     const cells = (row) => [...row.cells].filter((cell) => !cell.classList.contains("wide"));
@@ -159,13 +166,7 @@
     const escaped = (words) => words.replace(/&/g, "&amp;").replace(/</g, "&lt;");
     const tabs = rows.map((row) => cells(row).map(plain).join("\t")).join("\n");
     const marked = rows.map((row) => `<tr>${cells(row).map((cell) => `<td>${escaped(plain(cell))}</td>`).join("")}</tr>`).join("");
-    document.addEventListener("copy", (event) => {
-      event.clipboardData.setData("text/plain", tabs);
-      event.clipboardData.setData("text/html", `<table>${marked}</table>`);
-      event.preventDefault();
-    }, { once: true });
-    const done = document.execCommand("copy");
-    pressed.textContent = done ? "Copied" : "Not copied";
+    copy(pressed, { "text/plain": tabs, "text/html": `<table>${marked}</table>` });
     setTimeout(() => { pressed.textContent = "Copy table"; }, 1500);
   }
   for (const table of all("main table")) {
@@ -239,13 +240,7 @@
     tell(
       paragraph("These names are on this page only. This command puts them into the report, tables, figures and model:"),
       code,
-      button("Copy command", "Copy the command that saves the names", (pressed) => {
-        document.addEventListener("copy", (event) => {
-          event.clipboardData.setData("text/plain", code.textContent);
-          event.preventDefault();
-        }, { once: true });
-        pressed.textContent = document.execCommand("copy") ? "Copied" : "Not copied";
-      }),
+      button("Copy command", "Copy the command that saves the names", (pressed) => copy(pressed, { "text/plain": code.textContent })),
       button("Close", "Close this message", () => { place.hidden = true; }),
     );
   }
@@ -268,13 +263,7 @@
     const row = document.createElement("div");
     row.className = "title";
     heading.replaceWith(row);
-    const start = document.createElement("button");
-    start.type = "button";
-    start.className = "rename";
-    start.textContent = "Rename";
-    start.setAttribute("aria-label", `Rename ${text(heading)}`);
-    row.append(heading, start);
-    start.addEventListener("click", () => {
+    const start = button("Rename", `Rename ${text(heading)}`, () => {
       const before = text(heading);
       const suggested = /^Factor \d+ \((.+)\)$/.exec(before);
       const input = document.createElement("input");
@@ -301,5 +290,7 @@
       });
       input.addEventListener("blur", () => close(true));
     });
+    start.className = "rename";
+    row.append(heading, start);
   }
 })();
