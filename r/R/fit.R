@@ -4,7 +4,7 @@
 #' within its item's range, missing answers have no influence, and the same call gives the same result.
 #'
 #' @param data A data frame or matrix with one row per participant, or the path of a file (CSV, SPSS, Stata, Excel, …). Labelled
-#'   columns (haven) and factors keep their order and labels. Row names that are texts become the column `participant`, which serves as ids.
+#'   columns (haven) and factors keep their order and labels; levels of ids, and of a factor with more than 20, are texts. Row names that are texts become the column `participant`, which serves as ids.
 #' @param codebook A data frame with one row per item (`name`, `wording`, `min`, `max`, `direction`, `subscale`, `missing`,
 #'   `labels`; only `name` is required), or the path of one. Without it, items are recognised and listed.
 #' @param confounds Names of columns to model alongside the factors, such as `c("age", "sex")`.
@@ -41,7 +41,7 @@ icqf_fit <- function(data, codebook = NULL, confounds = NULL, n_components = NUL
       codebook = if (!is.null(codebook)) as_file(codebook, folder, "codebook"), id = id, confounds = confounds, items = items, reverse = reverse,
       n_components = n_components, beta = beta, ..., out = results
     ),
-    "--", as_file(data, folder)
+    "--", as_file(data, folder, id = id)
   )
   text <- run_icqf(arguments, quiet = quiet)
   fitted <- read_results(results, text)
@@ -104,7 +104,7 @@ icqf_check <- function(data, codebook = NULL, confounds = NULL, items = NULL, re
       codebook = if (!is.null(codebook)) as_file(codebook, folder, "codebook"), id = id, confounds = confounds, items = items,
       reverse = reverse, ...
     ),
-    "--", as_file(data, folder)
+    "--", as_file(data, folder, id = id)
   )
   found <- jsonlite::fromJSON(by_argument(run_icqf(arguments, quiet = TRUE, allowed = 0:1), arguments), simplifyVector = FALSE)
   text <- function(finding, name) if (is.null(finding[[name]])) "" else paste(unlist(finding[[name]]), collapse = " ")
@@ -145,9 +145,10 @@ icqf_score <- function(fit, data = NULL, id = NULL, intervals = TRUE, ...) {
   model <- if (is.character(fit) && length(fit) == 1) normalizePath(fit, mustWork = FALSE) else folder_of(fit)
   if (is.null(data)) data <- if (inherits(fit, "icqf")) fit$data
   if (is.null(data)) refuse("Give the answers to score as data: a fit that was read from files does not hold them.")
+  ids <- if (is.null(id) && inherits(fit, "icqf")) setdiff(names(fit$scores), names(fit$loadings)) else id
   folder <- tempfile("icqf-")
   dir.create(folder)
   on.exit(unlink(folder, recursive = TRUE))
-  arguments <- c("score", as_arguments(id = id, intervals = intervals, ...), "--", model, as_file(data, folder))
+  arguments <- c("score", as_arguments(id = id, intervals = intervals, ...), "--", model, as_file(data, folder, id = ids))
   as_given(read_keyed(text = run_icqf(arguments)), data)
 }

@@ -1,8 +1,9 @@
 # Tables go to the program as files, and come back as tables of the kind that was given.
 
 # The path of a table. One with labelled columns or factors is written as SPSS file, which keeps values,
-# labels and the order of levels; any other as CSV.
-as_file <- function(data, folder, name = "data") {
+# labels and the order of levels; any other as CSV. Levels of ids, and of a factor with more of them than a scale of answers
+# has, are texts.
+as_file <- function(data, folder, name = "data", id = NULL) {
   if (is.character(data) && length(data) == 1 && !is.na(data) && nzchar(data)) return(normalizePath(data, mustWork = FALSE))
   if (is.matrix(data)) data <- as.data.frame(data)
   if (!is.data.frame(data)) {
@@ -17,10 +18,13 @@ as_file <- function(data, folder, name = "data") {
   nested <- names(data)[vapply(data, function(x) is.list(x) || length(dim(x)) > 1, NA)]
   if (length(nested)) refuse("Column ", dQuote(nested[[1]], FALSE), " of ", name, " has several values in a row. Leave it out, or split it into columns.")
   if (is.character(attr(data, "row.names")) && !"participant" %in% names(data)) data <- cbind(participant = rownames(data), data)
+  data <- as.data.frame(data)
+  text <- vapply(data, function(x) is.factor(x) && nlevels(x) > 20, NA) | names(data) %in% id & vapply(data, is.factor, NA)
+  data[text] <- lapply(data[text], as.character)
   labelled <- vapply(data, function(x) is.factor(x) || inherits(x, "haven_labelled"), NA)
   path <- file.path(folder, paste0(name, if (any(labelled)) ".sav" else ".csv"))
   if (any(labelled)) {
-    tryCatch(haven::write_sav(as.data.frame(data), path), error = function(e) {
+    tryCatch(haven::write_sav(data, path), error = function(e) {
       refuse("Labels and the order of levels are kept as in SPSS, and ", name, " cannot be written that way. ", conditionMessage(e),
              "\nRename these columns, or turn answers into numbers with as.numeric().")
     })
