@@ -4,7 +4,7 @@ import pytest
 
 from icqf.errors import InputError, InputWarning
 from icqf.io import StudyFiles, read_about, read_codebook, read_questionnaire
-from icqf.io.about import codebook_and_about
+from icqf.io.codebook import codebook_and_about
 from icqf.workflow.options import read_config
 
 ITEMS = '[[item]]\nname = "q1"\nmin = 0\nmax = 3\n[[item]]\nname = "q2"\nmin = 0\nmax = 3\n'

@@ -34,9 +34,9 @@ _MODULES = {
     name: module
     for module, names in {
         "study": ("demo", "check", "codebook", "fit", "select"),
-        "results": ("report", "plot", "score", "norms", "person", "compare", "pool"),
+        "results": ("report", "plot", "score", "norms", "person", "describe", "show", "compare", "pool"),
         "several": ("longitudinal", "invariance", "batch", "meta"),
-        "design": ("shortform", "plan", "stability", "diagnosis"),
+        "design": ("shortform", "plan", "preregister", "stability", "diagnosis"),
     }.items()
     for name in names
 }  # of commands that share one; any other has a module of its own name

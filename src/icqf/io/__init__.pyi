@@ -1,6 +1,6 @@
-from .about import read_about as read_about
 from .codebook import codebook_from as codebook_from
 from .codebook import format_codebook as format_codebook
+from .codebook import read_about as read_about
 from .codebook import read_codebook as read_codebook
 from .codebook import suggest_codebook as suggest_codebook
 from .codebook import write_codebook as write_codebook

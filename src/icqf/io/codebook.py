@@ -1,4 +1,4 @@
-"""The codebook, one row per item: reading under usual headings, writing, and guessing from a table."""
+"""The codebook, one row per item: read under usual headings, written, guessed; and what studies state."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import tomli_w
 
+from icqf.data.about import About
 from icqf.data.questionnaire import Item
 from icqf.errors import Advice, InputError, InputWarning, counted, did_you_mean, listed
 from icqf.io.atomic import write_bytes
@@ -28,6 +29,7 @@ from icqf.io.readers.descriptions import read_toml
 from icqf.io.readers.dictionaries import heading_of
 from icqf.io.readers.excel import read_excel
 from icqf.io.readers.table import Table, item_columns, no_items, require_file
+from icqf.io.study_files import StudyFiles
 from icqf.io.write import harmless, unharmed
 from icqf.screening.answer_words import means_no_answer, no_answer_values, plain
 from icqf.screening.missing_codes import USUAL_CODES, EndCode, code_in, end_codes, is_number, number
@@ -101,6 +103,45 @@ def items_and_instruments(path: str | os.PathLike[str]) -> tuple[tuple[Item, ...
     if not items:
         raise InputError(f"{path.name}: the codebook describes no item. Add one row per item.")
     return tuple(items.values()), instruments
+
+
+def read_about(path: str | os.PathLike[str]) -> About:
+    """Read what is stated about a study: a TOML file with the fields of `icqf.data.About`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from icqf.io import read_about
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "study.toml")
+    ...     _ = path.write_text('instrument = "SDQ"\\nlanguage = "en"\\nlicence = "cc-by-4.0"')
+    ...     read_about(path).licence
+    'CC-BY-4.0'
+    """
+    path = Path(path)
+    content = read_toml(path)
+    stated = content.get("about", content)
+    if not isinstance(stated, dict):
+        raise InputError(f"{path.name}: about must be a table, [about].")
+    about = About.of(stated, where=path.name)
+    for note in about.notes:
+        warnings.warn(InputWarning(f"{path.name}: {note}", code="licence"), stacklevel=2)
+    return about
+
+
+def codebook_and_about(files: StudyFiles) -> tuple[tuple[Item, ...] | None, About]:
+    """Return the entries of a study's codebook, and what it and the file that describes the study state.
+
+    A codebook states the table [about] of a TOML file, and its instrument if all items have the same.
+    """
+    entries, about = None, About()
+    if files.codebook is not None:
+        entries, instruments = items_and_instruments(files.codebook)
+        named = {instruments.get(item.name, "") for item in entries}
+        about = About.of({"instrument": named.pop()} if len(named) == 1 else {})
+        if files.codebook.suffix.lower() == ".toml" and "about" in read_toml(files.codebook):
+            about = about.updated(read_about(files.codebook))
+    return entries, about if files.about is None else about.updated(read_about(files.about))
 
 
 def read_instruments(path: str | os.PathLike[str]) -> dict[str, str]:

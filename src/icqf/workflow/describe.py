@@ -8,7 +8,7 @@ from dataclasses import replace
 from icqf.analyses.norms import Norms
 from icqf.data.about import About
 from icqf.data.settings import parameter_error
-from icqf.io.about import read_about
+from icqf.io.codebook import read_about
 from icqf.io.model_file import StoredModel, read_any_model, write_battery_model, write_model
 from icqf.models.icqf import ICQF
 from icqf.models.meta import MetaICQF

@@ -20,7 +20,7 @@ from icqf.data.study import Study
 from icqf.engines.journal import WorkJournal
 from icqf.engines.progress import Progress, Stages
 from icqf.errors import InputError, counted, did_you_mean, shown_share
-from icqf.io.about import read_about
+from icqf.io.codebook import read_about
 from icqf.io.write import write_table
 from icqf.models.icqf import ICQF
 from icqf.models.icqfcv import ICQFCV

@@ -18,7 +18,7 @@ from icqf.data.battery import Battery
 from icqf.data.questionnaire import Item, Questionnaire, StoredCodebook
 from icqf.data.settings import parameter_error
 from icqf.errors import InputError, did_you_mean, has_note, is_note, listed
-from icqf.io.about import codebook_and_about
+from icqf.io.codebook import codebook_and_about
 from icqf.io.formats import TEXT
 from icqf.io.model_file import StoredBattery, StoredModel, damage_refused, read_any_model, read_stored
 from icqf.io.readers.confound_columns import as_the_model_knows

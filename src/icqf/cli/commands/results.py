@@ -1,18 +1,21 @@
-"""Commands about results: report, figures, scores of new participants, norms, persons, pooling."""
+"""Commands about results: report, figures, scores of new participants, norms, persons, pooling, cards."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import get_terminal_size
 from tempfile import TemporaryFile
 from typing import Any
 
 import click
 
 from icqf.cli.job import job, job_options, say, show_notes, typed
-from icqf.cli.parsing import FILE, NamesOption, command, options_of, refuse_typed, settings
+from icqf.cli.parsing import FILE, NamesOption, command, is_typed, options_of, refuse_typed, settings
 from icqf.cli.terminal import echo, write_data
-from icqf.workflow.options import NormsOptions, PersonOptions, PoolOptions, ScoreOptions
+from icqf.data.about import About
+from icqf.data.settings import options_in
+from icqf.workflow.options import DescribeOptions, NormsOptions, PersonOptions, PoolOptions, ScoreOptions
 
 
 @command(
@@ -344,3 +347,78 @@ def pool(ctx: click.Context, out: Path, force: bool, quiet: bool, **_: Any) -> N
     echo("\n" + shown_factors(pooled).rename_axis(None).to_string(float_format="{:.2f}".format))
     say(pooled.notes)
     echo(f"\nWritten: {', '.join(map(str, written))}")
+
+
+@command(
+    "State a model's sample, licence and citation.",
+    """icqf describe results --licence CC-BY-4.0 --sample "outpatients of two clinics in Ohio, 2021"
+    icqf describe results/model.icqf --about study.toml
+    icqf describe results --contact ''""",
+)
+@settings(DescribeOptions, without=["config"])
+@click.pass_context
+def describe(ctx: click.Context, **_: Any) -> None:
+    """Write into MODEL what only people know about it, and list what is not stated.
+
+    MODEL is a model file or a results folder. Nothing is refitted, and scores stay the same. An empty text
+    takes a statement back. icqf show prints the card of the model.
+    """
+    from icqf.workflow.describe import describe_model
+
+    options = options_of(ctx, DescribeOptions)
+    given = {name: getattr(options, name) for name in options_in(About) if is_typed(ctx, name)}
+    about = describe_model(options.model, about=options.about, **given)
+    say(about.notes)
+    for name, text in vars(about).items():
+        label = name.replace("_", " ")
+        echo(f"{label[:1].upper()}{label[1:]}: {text or 'not stated'}")
+
+
+@command(
+    "A model's card: sample, factors, limits, licence.",
+    """icqf show results
+    icqf show results/model.icqf --all
+    icqf show results --markdown > MODEL_CARD.md""",
+)
+@click.argument("model", type=FILE)
+@click.option("--top", type=click.IntRange(1), default=5, help="Items shown for each factor.")
+@click.option("--all", "everything", is_flag=True, help="Show all loadings, items by factors and confounds.")
+@click.option("--norms", type=FILE, help="Norms file of the model: adds its reference sample.")
+@click.option("--markdown", is_flag=True, help="Write Markdown, for GitHub, OSF and others.")
+@click.option("--front-matter", is_flag=True, help="The same, with the YAML that Hugging Face reads.")
+@click.option("--json", "as_json", is_flag=True, help="Write JSON.")
+def show(
+    model: Path,
+    top: int,
+    everything: bool,
+    norms: Path | None,
+    markdown: bool,
+    front_matter: bool,
+    as_json: bool,
+) -> None:
+    """Show who MODEL was fitted to and how, its factors, what it must not be used for, and its licence.
+
+    MODEL is a model file or a results folder. All of it comes from the model file; what only people know is
+    stated with icqf describe. Loadings are in points of the questionnaire. For a battery (icqf meta), the
+    meta-factors are shown as well.
+    """
+    from icqf.models.meta import MetaICQF
+    from icqf.report.card import front_matter as yaml
+    from icqf.workflow.describe import card_of
+    from icqf.workflow.new_answers import load_model
+
+    fitted = load_model(model)
+    card = card_of(model, top=top, norms=norms)
+    if as_json:
+        write_data(card.as_json())
+        return
+    if markdown or front_matter:
+        write_data((yaml(card) if front_matter else "") + card.as_markdown())
+        return
+    echo(card.as_text(get_terminal_size((100, 24)).columns).rstrip())
+    if (card.data or {})["not_stated"]:
+        echo("State what is not stated with icqf describe.")
+    battery = isinstance(fitted, MetaICQF)
+    tables = (fitted.loadings_, fitted.item_loadings_ if battery else fitted.confound_loadings_)
+    for table in tables if everything else ():
+        echo("\n" + table.to_string(float_format="{:.2f}".format))

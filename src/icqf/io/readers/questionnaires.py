@@ -17,8 +17,7 @@ from icqf.data.direction import REVERSED, with_reversed
 from icqf.data.questionnaire import Draft, Item, Questionnaire, match_names
 from icqf.data.settings import parameter_error
 from icqf.errors import Advice, InputError, InputWarning, Note, counted, did_you_mean, listed
-from icqf.io.about import codebook_and_about
-from icqf.io.codebook import merged
+from icqf.io.codebook import codebook_and_about, merged
 from icqf.io.readers.cells import (
     Fault,
     item_numbers,
