@@ -40,6 +40,9 @@ FEWEST = 60  # participants who answered both questionnaires
 WINDOW = 50  # fewest participants whose errors make an interval
 PROBABILITIES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)  # of the errors that are kept
 FOLDS = 10
+SPENT = (
+    0.5  # most degrees of freedom of a regression, per participant: beyond, cross-validation is unreliable
+)
 _ENOUGH = 0.8  # share of the target's items that make a sum
 _MOST_ROWS = 90  # of a table
 _STRENGTHS = np.append(10.0 ** np.arange(-3, 3.01, 0.5), np.inf)  # candidate penalties, per mean square
@@ -127,7 +130,8 @@ def ridge(X: Array, y: Array, total: Array, *, items: bool = True) -> tuple[floa
         for strength in _STRENGTHS:
             shrink = np.zeros_like(s) if np.isinf(strength) else s**2 / (s**2 + strength * scale)
             left = square - ((2 * shrink - shrink**2) * along**2).sum()
-            errors.append(left / max(1 - (2 + shrink.sum()) / n, 1e-3) ** 2)
+            spent = (2 + shrink.sum()) / n
+            errors.append(left / (1 - spent) ** 2 if spent < SPENT else np.inf)
         best = _STRENGTHS[int(np.argmin(np.round(np.array(errors) / square, 9)))]
         if not np.isinf(best):
             weights = Vt.T @ (s / (s**2 + best * scale) * along)

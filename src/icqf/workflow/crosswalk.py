@@ -188,9 +188,9 @@ def verdicts(made: Crosswalk) -> list[str]:
         )
     if r > plain["correlation"] + KEYED and r >= WEAK:
         said.append(
-            f"Single answers predict {other} far better than their sum does, as they do if items of {one} "
-            "are worded in the opposite direction and not reversed. Check the directions in the codebook: "
-            "the table, which uses the sum, depends on them."
+            f"All answers together predict {other} far better than their sum does, as they do if items of "
+            f"{one} are worded in the opposite direction and not reversed. Check the directions in the "
+            "codebook: the table, which uses the sum, depends on them."
         )
     if r < WEAK:
         said.append(
