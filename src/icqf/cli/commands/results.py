@@ -407,7 +407,6 @@ def show(
     from icqf.workflow.describe import card_of
     from icqf.workflow.new_answers import load_model
 
-    fitted = load_model(model)
     card = card_of(model, top=top, norms=norms)
     if as_json:
         write_data(card.as_json())
@@ -418,7 +417,9 @@ def show(
     echo(card.as_text(get_terminal_size((100, 24)).columns).rstrip())
     if (card.data or {})["not_stated"]:
         echo("State what is not stated with icqf describe.")
+    if not everything:
+        return
+    fitted = load_model(model)
     battery = isinstance(fitted, MetaICQF)
-    tables = (fitted.loadings_, fitted.item_loadings_ if battery else fitted.confound_loadings_)
-    for table in tables if everything else ():
+    for table in (fitted.loadings_, fitted.item_loadings_ if battery else fitted.confound_loadings_):
         echo("\n" + table.to_string(float_format="{:.2f}".format))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pandas as pd
@@ -38,38 +38,31 @@ _REVERSED = re.compile(r"\breversed?[- ]?(scor|cod|key)", re.IGNORECASE)
 _MOST_TEXT = 100_000  # characters of notes that are searched for answers
 
 
-def fields_of_definition(rows: pd.DataFrame, source: str) -> Dictionary:
-    """The fields of a data structure's definition, as NDA and ABCD's releases up to 4 have it."""
-    return _dictionary(
-        rows,
-        name=("elementname", "element_name"),
-        wording=("elementdescription", "element_description"),
-        types=("datatype", "data_type", "type"),
-        range=("valuerange", "value_range"),
-        notes=("notes", "choices"),
-        condition=("condition",),
-        aliases=("aliases",),
-        table=("structure", "nda_short_name", "short_name"),
-    )
+# The headings that a column may have: in definitions, and in ABCD's releases from 5 on.
+_DEFINITION = {
+    "name": ("elementname", "element_name"),
+    "wording": ("elementdescription", "element_description"),
+    "types": ("datatype", "data_type", "type"),
+    "range": ("valuerange", "value_range"),
+    "notes": ("notes", "choices"),
+    "condition": ("condition",),
+    "aliases": ("aliases",),
+    "table": ("structure", "nda_short_name", "short_name"),
+}
+_VARIABLES = {
+    "name": ("var_name", "name"),
+    "wording": ("var_label", "label"),
+    "types": ("type_data", "data_type", "type"),
+    "range": ("value_range", "valuerange"),
+    "notes": ("choices", "levels", "notes", "note"),
+    "condition": ("condition", "branching_logic"),
+    "aliases": ("var_name_nda", "aliases", "name_nda"),
+    "table": ("table_name",),
+    "role": ("type_var",),
+}
 
 
-def fields_of_variables(rows: pd.DataFrame, source: str) -> Dictionary:
-    """The fields of ABCD's dictionary of releases 5 and later, one row per variable of all tables."""
-    return _dictionary(
-        rows,
-        name=("var_name", "name"),
-        wording=("var_label", "label"),
-        types=("type_data", "data_type", "type"),
-        range=("value_range", "valuerange"),
-        notes=("choices", "levels", "notes", "note"),
-        condition=("condition", "branching_logic"),
-        aliases=("var_name_nda", "aliases", "name_nda"),
-        table=("table_name",),
-        role=("type_var",),
-    )
-
-
-def _dictionary(rows: pd.DataFrame, **headings: tuple[str, ...]) -> Dictionary:
+def _dictionary(headings: Mapping[str, tuple[str, ...]], rows: pd.DataFrame, source: str) -> Dictionary:
     cells = {key: column_of(rows, *names) for key, names in headings.items()}
     fields: dict[tuple[str, str], Field] = {}
     mentioned = []
@@ -189,8 +182,10 @@ def _ranges(text: str) -> tuple[list[float], list[float]]:
 NDA = table_format(
     "the definition of an NDA data structure",
     (("elementname", "elementdescription"), ("element_name", "element_description")),
-    fields_of_definition,
+    partial(_dictionary, _DEFINITION),
 )
 ABCD = table_format(
-    "an ABCD data dictionary", (("var_name", "var_label"), ("name", "label", "type_var")), fields_of_variables
+    "an ABCD data dictionary",
+    (("var_name", "var_label"), ("name", "label", "type_var")),
+    partial(_dictionary, _VARIABLES),
 )
