@@ -288,6 +288,7 @@ def test_what_a_plan_is_not_for(run, files, plan, tmp_path, words, said):
     [
         ((), {"hypotheses": " ", "title": None}, (), "2 questions without an answer: 'title', 'hypotheses'"),
         ((), {"existing_data": "None"}, (), "must be one of the five sentences of OSF's form. Copy one"),
+        ((), {"other": f"Earlier:\nsha256 = {'0' * 64}"}, (), "a line of the answer to 'other' begins with"),
         ((), {"hypothesis": "x"}, (), "'hypothesis' is not a question of the registration. Did you mean"),
         (('n_factors = "many"',), {}, (), "n_factors under [expected] must be a whole number or a range"),
         (('participants = "9-3"',), {}, (), "a range with the lower end first"),
