@@ -87,8 +87,8 @@ def _checked_answers(source: str, given: Mapping[str, Any]) -> dict[str, str]:
             raise InputError(f"{source}: the answer to {name!r} must be a text in quotation marks.")
         if re.search("^sha256 = ", _unix(value), re.MULTILINE):
             raise InputError(
-                f"{source}: a line of the answer to {name!r} begins with 'sha256 = ', as only the checksum of "
-                "the plan does. Begin it with another word."
+                f"{source}: a line of the answer to {name!r} begins with 'sha256 = ', as only the plan's "
+                "checksum does. Begin it with another word."
             )
     answers = {name: given.get(name, "").strip() for name in keys}
     empty = [question.key for question in QUESTIONS if question.needed and not answers[question.key]]
