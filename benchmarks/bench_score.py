@@ -21,9 +21,8 @@ import pandas as pd
 from _demo import simulate
 from _measure import best_of_each, report, run_script
 from icqf.datasets import demo_paths
-from icqf.workflow.fit import fit_study
+from icqf.workflow.fit import fit_study, write_results
 from icqf.workflow.options import StudyOptions
-from icqf.workflow.results import write_results
 from icqf.workflow.score import write_scores
 
 PARTICIPANTS = 100_000

@@ -39,11 +39,11 @@ STAGES = {
     "factor analysis": ["icqf.report.analysis:_rival", "icqf.report.analysis:_parallel"],
     "items and scales": ["icqf.report.analysis:_psychometry", "icqf.report.analysis:_general"],
     "missing answers": ["icqf.report.analysis:missing_answers"],
-    "words and tables": ["icqf.workflow.results:report_of"],
+    "words and tables": ["icqf.workflow.fit:report_of"],
     "page": ["icqf.workflow.naming:write_report"],
     "figures": ["icqf.workflow.naming:write_figures", "icqf.report.gallery:_drawn"],
     "Word and LaTeX": ["icqf.workflow.naming:write_paper_tables"],
-    "files": ["icqf.workflow.results:write_table", "icqf.workflow.naming:write_table"],
+    "files": ["icqf.workflow.fit:write_table", "icqf.workflow.naming:write_table"],
     "model file": ["icqf.models.icqf:ICQF.save"],
 }
 IMPORTS, REST = "import", "the rest"
@@ -136,7 +136,7 @@ def one_run(command: list[str], *, stages: bool) -> None:
     if stages:
         import icqf.cli.commands.study
         import icqf.workflow.demo
-        import icqf.workflow.results
+        import icqf.workflow.fit
 
         clock._since, clock.spent[IMPORTS] = time.process_time(), time.process_time()
         clock.watch()

@@ -12,7 +12,7 @@ import pytest
 
 from icqf import ICQF
 from icqf.io import atomic, read_table
-from icqf.workflow import results as results_module
+from icqf.workflow import fit as results_module
 
 NAMES = [
     "config.toml",

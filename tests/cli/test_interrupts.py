@@ -148,7 +148,7 @@ def test_a_real_ctrl_c(study, tmp_path):
 WAITS = """
 import sys, time
 from icqf.cli import main
-from icqf.workflow import results
+from icqf.workflow import fit as results
 
 def wait(*_):
     print("writing", flush=True)

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from icqf.workflow import select as workflow_rules
+from icqf.workflow import fit as workflow_rules
 
 SEARCH = ("--n-components", "1-2", "--beta", "0.1", "--n-splits", "3")
 NAMES = [

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from icqf.screening.histograms import bars_of
+from icqf.screening.columns import bars_of
 
 
 def test_whole_numbers_have_a_bar_each_and_gaps_too():

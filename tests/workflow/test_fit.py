@@ -10,10 +10,9 @@ from icqf.data.check import check
 from icqf.datasets import demo_paths, load_demo
 from icqf.errors import InputError
 from icqf.workflow.check import check_study
-from icqf.workflow.fit import fit_study
+from icqf.workflow.fit import fit_study, write_results
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study
-from icqf.workflow.results import write_results
 
 ANSWERS, CODEBOOK = demo_paths()
 ASKED = {"answers": ANSWERS, "codebook": CODEBOOK, "confounds": ["age", "sex"], "beta": 0.1}

@@ -21,7 +21,6 @@ from icqf.models import statement as stated
 from icqf.resampling import hidden
 from icqf.workflow import StudyOptions, score_file
 from icqf.workflow import fit as _fit  # noqa: F401  imported before it is counted
-from icqf.workflow import results as _results  # noqa: F401
 from icqf.workflow.meta import read_battery
 
 ONCE = {"find_reversed": 1, "_learned": 1, "parallel_analysis": 1, "entries_of": 1}

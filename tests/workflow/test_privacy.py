@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from icqf.cli.program import cli
-from icqf.workflow.fit import fit_study
+from icqf.workflow.fit import fit_study, write_results
 from icqf.workflow.options import StudyOptions, read_config
-from icqf.workflow.results import write_results
 
 N = 120
 

@@ -221,8 +221,7 @@ def _on_studies(
     apart: bool = True,
 ) -> None:
     """Load the studies and run an experiment on them, on each of them apart or on all together."""
-    from icqf.workflow.evaluation import QUICK_PARTICIPANTS
-    from icqf_experiments.studies import load_study
+    from icqf_experiments.studies import QUICK_PARTICIPANTS, load_study
 
     files = {"hbn": options["hbn"], "abcd": options["abcd"]}
     for name, paths in files.items():
@@ -247,7 +246,7 @@ def loadings_command(ctx: click.Context, **options: Any) -> None:
 @_experiment("diagnosis", "How well scores predict diagnoses (experiment 2).", *_study_options(["hbn"]))
 def diagnosis_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 2: how well scores predict diagnoses as training sets get smaller."""
-    from icqf.workflow.diagnosis import diagnosis
+    from icqf.workflow.evaluation import diagnosis
     from icqf_experiments.published import DIAGNOSIS
 
     _on_studies(ctx, options, partial(diagnosis, published=DIAGNOSIS))
@@ -258,7 +257,7 @@ def diagnosis_command(ctx: click.Context, **options: Any) -> None:
 )
 def stability_command(ctx: click.Context, **options: Any) -> None:
     """Experiment 3: do smaller samples give the same factors? The first rows of the paper's Table 2."""
-    from icqf.workflow.stability import stability_experiment
+    from icqf.workflow.evaluation import stability_experiment
     from icqf_experiments.published import STABILITY
 
     _on_studies(ctx, options, partial(stability_experiment, published=STABILITY))

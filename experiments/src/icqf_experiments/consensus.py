@@ -21,7 +21,7 @@ from icqf.report.blocks import Grid, Section
 from icqf.resampling.bootstrap import averaged_loadings
 from icqf.resampling.folds import drawn_counts
 from icqf.resampling.replication import FOUND
-from icqf.workflow.evaluation import Design, results_page, span_words
+from icqf.workflow.evaluation import Design, results_page
 from icqf_experiments.fit_parts import FittedPart, found_again
 from icqf_experiments.split_studies import SplitStudy
 
@@ -150,3 +150,17 @@ def _setting() -> str:
     factor of one part is compared with its counterpart in another by the correlation of loadings; it counts
     as found again from {FOUND} on. The number of factors is the one that predicts best in each part, or
     five."""
+
+
+def span_words(span: Any) -> str:
+    """Return an interval of `pandas.cut` in words; limits at or below 0 or above a billion are omitted.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [span_words(pd.Interval(*ends)) for ends in ((0, 2), (2, 5), (5, float("inf")))]
+    ['up to 2', '2 to 5', 'above 5']
+    """
+    if span.left <= 0:
+        return f"up to {span.right:g}"
+    return f"above {span.left:g}" if span.right >= 1e9 else f"{span.left:g} to {span.right:g}"

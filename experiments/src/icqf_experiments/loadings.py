@@ -25,7 +25,6 @@ from icqf.plotting.loadings import grouped_order, subscales_of
 from icqf.report.blocks import Grid, Picture, Prose, Section, Span
 from icqf.resampling.matching import match_factors
 from icqf.workflow.evaluation import (
-    QUICK_PARTICIPANTS,
     Design,
     about_simulations,
     how_chosen,
@@ -34,6 +33,7 @@ from icqf.workflow.evaluation import (
     results_page,
 )
 from icqf_experiments.published import LOADINGS
+from icqf_experiments.studies import QUICK_PARTICIPANTS
 
 COHORTS = 10
 COHORT_SIZE = 1335

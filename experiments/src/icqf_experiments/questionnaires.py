@@ -20,8 +20,9 @@ from icqf.io.readers.questionnaires import read_questionnaire
 from icqf.io.readers.table import Table
 from icqf.plotting.comparison import battery_overview
 from icqf.report.blocks import Grid, Picture
-from icqf.workflow.evaluation import QUICK_PARTICIPANTS, Design, prose, results_page
+from icqf.workflow.evaluation import Design, prose, results_page
 from icqf_experiments.exports import hbn_id, read_export
+from icqf_experiments.studies import QUICK_PARTICIPANTS
 
 FitAll = Callable[[dict[str, Any], Path], tuple[pd.DataFrame, dict[str, Exception]]]
 PARTICIPANTS = 1000

@@ -24,6 +24,7 @@ from icqf.errors import InputError, counted, did_you_mean, listed
 from icqf_experiments.exports import read_abcd, read_hbn
 
 READERS = {"hbn": read_hbn, "abcd": read_abcd}
+QUICK_PARTICIPANTS = 400  # of a study in a quick run
 
 
 def load_study(name: str, *, files: Sequence[Path] = (), most: int | None = None) -> Study:

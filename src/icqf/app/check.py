@@ -97,7 +97,7 @@ def check_progress(request: PageRequest) -> Response:
 @page
 def remedy(request: PageRequest) -> Response:
     """Apply the remedy that was chosen for a finding; it may be the codebook that the answers suggest."""
-    from icqf.workflow.codebook import guess_codebook
+    from icqf.workflow.check import guess_codebook
 
     run = request.idle_run
     options = run.options

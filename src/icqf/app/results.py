@@ -129,8 +129,7 @@ def everything(request: PageRequest) -> Response:
 def _read(run: Run) -> tuple[list[dict[str, Any]], tuple[Any, ...]]:
     """Read the factors of a run's model, and the numbers of factors that its search tried."""
     from icqf.models.icqf import ICQF
-    from icqf.workflow.naming import factors_table
-    from icqf.workflow.select import tried_numbers
+    from icqf.workflow.naming import factors_table, tried_numbers
 
     model = ICQF.load(run.results / "model.icqf")
     wordings = {

@@ -23,8 +23,8 @@ from icqf.app.pages import (
 from icqf.app.runs import SCORES, Run, free_place
 from icqf.errors import InputError
 from icqf.io.study_files import AND
-from icqf.workflow.compare import METHODS, SIMILARITIES
 from icqf.workflow.options import ScoreOptions
+from icqf.workflow.pool import METHODS, SIMILARITIES
 
 _PREVIEW = 8
 _HINTS = {
@@ -116,7 +116,7 @@ def compare(request: PageRequest) -> Response:
 @page
 def compare_models(request: PageRequest) -> Response:
     """Pair the factors of two models."""
-    from icqf.workflow.compare import compare_models as compare_files
+    from icqf.workflow.pool import compare_models as compare_files
 
     first, other = request.app.runs.get(request.text("first")), request.app.runs.get(request.text("second"))
     upload = request.file("model")

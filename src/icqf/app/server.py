@@ -285,7 +285,7 @@ async def _static(request: Request) -> Response:
 
 def _import_pages() -> None:
     """Import in advance what the first check and the first results need."""
-    for name in ("app.check", "app.results", "app.score", "workflow.select", "workflow.score"):
+    for name in ("app.check", "app.results", "app.score", "workflow.naming", "workflow.score"):
         importlib.import_module(f"icqf.{name}")
 
 

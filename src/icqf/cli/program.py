@@ -35,7 +35,7 @@ _MODULES = {
     for module, names in {
         "study": ("demo", "check", "codebook", "fit", "select"),
         "results": ("report", "plot", "score", "norms", "person", "describe", "show", "compare", "pool"),
-        "several": ("longitudinal", "invariance", "batch", "meta"),
+        "several": ("longitudinal", "invariance", "batch", "meta", "crosswalk"),
         "design": ("shortform", "plan", "preregister", "stability", "diagnosis"),
     }.items()
     for name in names

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from icqf.errors import Note, counted, listed, short
 from icqf.screening.column_names import is_total, named_kind, redcap_columns, stem
+from icqf.screening.missing_codes import number
 from icqf.screening.ranges import Families, families_of
 from icqf.screening.value_counts import ValueCounts
 
@@ -347,3 +348,41 @@ def _is_unrelated(name: str, alike: int, width: float, most: int, others: Collec
     """Whether few columns share this one's scale, most have another, and none shares its stem."""
     few = (alike < FEWEST_ALIKE and most >= FEWEST_BESIDE) or alike == width == 1
     return few and not any(stem(other) == stem(name) for other in others if other != name)
+
+
+_MOST_BARS = 20
+_BINS = 12
+_MOST_TEXTS = 8
+_TOO_MANY_TEXTS = 40
+
+
+def bars_of(cells: pd.Series) -> tuple[tuple[str, int], ...]:
+    """Return the bars of a column's histogram, each with its label and number of cells.
+
+    Few whole numbers have a bar each, also where nobody has one between them; other numbers are binned.
+    Texts have a bar each, the most frequent first, and one for all others; very many have none.
+    """
+    values = pd.to_numeric(cells, errors="coerce")
+    if values.notna().sum() < cells.notna().sum():
+        return _text_bars(cells.dropna().astype(str))
+    counts = ValueCounts.of(values.to_numpy(dtype=float, na_value=np.nan))
+    low, high = counts.ends
+    if not counts.values.size:
+        return ()
+    whole = bool((counts.values == np.rint(counts.values)).all())
+    if whole and high - low < _MOST_BARS:
+        return tuple((number(value), int(counts.count(value))) for value in np.arange(low, high + 1))
+    if counts.values.size <= _BINS:
+        return tuple((number(value), int(n)) for value, n in zip(counts.values, counts.counts, strict=True))
+    heights, edges = np.histogram(counts.values, bins=_BINS, weights=counts.counts)
+    ends = [f"{edge:.4g}" for edge in edges]
+    return tuple((f"{a} to {b}", int(n)) for a, b, n in zip(ends, ends[1:], heights, strict=False))
+
+
+def _text_bars(cells: pd.Series) -> tuple[tuple[str, int], ...]:
+    counts = cells.value_counts()
+    if len(counts) > _TOO_MANY_TEXTS:  # ids, families, remarks
+        return ()
+    bars = [(str(text), int(n)) for text, n in counts.head(_MOST_TEXTS).items()]
+    others = len(counts) - len(bars)
+    return (*bars, (f"{others} others", int(counts.iloc[_MOST_TEXTS:].sum()))) if others else tuple(bars)

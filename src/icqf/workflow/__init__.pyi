@@ -2,6 +2,7 @@ from .check import check_study as check_study
 from .check import check_table as check_table
 from .describe import describe_model as describe_model
 from .fit import fit_study as fit_study
+from .fit import write_results as write_results
 from .naming import rewrite_results as rewrite_results
 from .options import PreregistrationOptions as PreregistrationOptions
 from .options import ScoreColumns as ScoreColumns
@@ -9,6 +10,5 @@ from .options import StudyOptions as StudyOptions
 from .pool import pool_models as pool_models
 from .preregistration import preregister as preregister
 from .read import read_study as read_study
-from .results import write_results as write_results
 from .score import score_file as score_file
 from .score import write_scores as write_scores

@@ -23,10 +23,9 @@ from icqf.plotting.comparison import battery_overview
 from icqf.plotting.style import default_settings
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
-from icqf.workflow.fit import StudyFit, expected_seconds, fit_study, run_provenance
+from icqf.workflow.fit import StudyFit, expected_seconds, fit_study, run_provenance, write_results
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import InstrumentFile, find_instruments, folder_name
-from icqf.workflow.results import write_results
 from icqf.workflow.results_folder import PROVENANCE, shared_folder
 
 JOURNAL = "batch.journal"
@@ -215,14 +214,9 @@ def _write_summary(
 
 
 def summary_page(
-    table: pd.DataFrame,
-    failures: dict[str, Exception],
-    *,
-    title: str,
-    linked: bool = True,
-    more: tuple[Section, ...] = (),
+    table: pd.DataFrame, failures: dict[str, Exception], *, title: str, linked: bool
 ) -> Document:
-    """Return the page of a battery: table, figure, failures, and sections in `more`.
+    """Return the page of a battery: table, figure and failures.
 
     With `linked`, each name links to the instrument's report.
     """
@@ -249,7 +243,6 @@ def summary_page(
         rows = [[name, _reason(error)] for name, error in failures.items()]
         grid = Grid("Instruments that could not be fitted, and why", ["Instrument", "Reason"], rows)
         sections.append(Section("Not fitted", [grid]))
-    sections += more
     items, factors = (int(table[name].sum()) for name in ("items", "k"))
     lead = [
         f"{counted(len(table), 'instrument')} with {counted(items, 'item')}: {counted(factors, 'factor')} "

@@ -13,10 +13,9 @@ from icqf.errors import Advice, InputError
 from icqf.io.atomic import write_bytes
 from icqf.io.codebook import format_codebook
 from icqf.io.write import csv_text
-from icqf.workflow.fit import Callback, StudyFit, fit_study
+from icqf.workflow.fit import Callback, StudyFit, fit_study, write_results
 from icqf.workflow.options import StudyOptions
 from icqf.workflow.read import read_study
-from icqf.workflow.results import write_results
 from icqf.workflow.results_folder import refuse_existing
 
 LOADERS: dict[str, Callable[[], Questionnaire]] = {"help": load_help, "bfi": load_bfi, "phq9": load_phq9}

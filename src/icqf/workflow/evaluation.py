@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
@@ -23,19 +25,21 @@ from icqf.analyses.method_comparison import (
     Method,
     Replication,
     Stability,
+    bands,
+    diagnostic_auc,
+    stability,
 )
 from icqf.data.confounds import ConfoundEncoder
-from icqf.data.settings import BETAS, FACTORIZATIONS, TRAINING_SHARES
+from icqf.data.settings import BETAS, FACTORIZATIONS, PREDICTORS, TRAINING_SHARES
 from icqf.data.study import Study
 from icqf.engines.progress import Progress, Stages
-from icqf.errors import joined, shown_p
-from icqf.report.blocks import Block, Bullets, Grid, Prose, Section, Span
+from icqf.errors import counted, joined, shown_p
+from icqf.plotting import by_sample_size
+from icqf.report.blocks import Block, Bullets, Grid, Picture, Prose, Section, Span
 from icqf.report.document import Document, write_document
 from icqf.workflow.fit import expected_seconds, run_provenance
 from icqf.workflow.options import StabilityOptions
 from icqf.workflow.results_folder import shared_folder
-
-QUICK_PARTICIPANTS = 400
 
 
 @dataclass(frozen=True)
@@ -467,15 +471,195 @@ def _sizes(sizes: Iterable[float]) -> str:
     return ", ".join(share(size) for size in sizes)
 
 
-def span_words(span: Any) -> str:
-    """Return an interval of `pandas.cut` in words; limits at or below 0 or above a billion are omitted.
+Published = Mapping[str, Mapping[str, Mapping[float, float]]]
 
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> [span_words(pd.Interval(*ends)) for ends in ((0, 2), (2, 5), (5, float("inf")))]
-    ['up to 2', '2 to 5', 'above 5']
+
+def stability_experiment(
+    studies: Sequence[Study], design: Design, *, published: Published = MappingProxyType({})
+) -> Path:
+    """Run the experiment on each study, and write tables, figures and the page ``stability.md``.
+
+    `published` has a paper's correlations by study, method and size.
     """
-    if span.left <= 0:
-        return f"up to {span.right:g}"
-    return f"above {span.left:g}" if span.right >= 1e9 else f"{span.left:g} to {span.right:g}"
+    return on_each_study(
+        studies,
+        design,
+        lambda study: stability(
+            study.questionnaire,
+            labels=study.labels,
+            methods=design.methods(FACTORIZATIONS),
+            sizes=design.sizes,
+            truth=study.truth,
+            **design.run_parameters(study.name),
+        ),
+        partial(_stability_section, published=published),
+        name="stability",
+        title="Stability: do smaller samples give the same factors?",
+        setting=_stability_setting(design),
+        measure="the agreement",
+    )
+
+
+def _stability_setting(design: Design) -> str:
+    return f"""{in_each_split(design)}, every method is fitted to the whole development set (80
+    % of the participants) and to parts of it ({", ".join(share(size) for size in design.sizes)}), choosing
+    its number of factors each time: {how_chosen(design)}. Loadings of a part are matched with those of
+    the whole, greedily by Pearson's correlation over min(k, k′) pairs as in the paper; also shown are the
+    assignment with the largest sum of correlations, and Tucker's congruence. Matching over min(k, k′)
+    favours methods that find fewer factors, so compare the numbers of factors too. {about_tests(design)}"""
+
+
+def _stability_section(study: Study, result: Stability, base: Path, *, published: Published) -> list[Block]:
+    summary = result.summary()
+    result.table.to_csv(f"{base}.csv", index=False, float_format="%.6g")
+    label = "mean correlation of loadings"
+    ax: Any = by_sample_size(bands(result.table, "pearson"), "pearson", label=label)
+    ax.set_xlabel("part, as a share of the development set")
+    ax.set_title(study.title, loc="left")
+    paper = published.get(study.name, {})
+
+    def greedy(row: Any) -> str:
+        theirs = paper.get(row["method"], {}).get(float(row.name))
+        text = with_spread(row["pearson"], row["pearson_spread"], 3)
+        return text + (f" [{theirs:.2f}]" if theirs is not None else "")
+
+    caption = "Mean correlation of matched loadings, greedy (standard deviation over splits)"
+    parts: list[Block] = [
+        wide(f"{caption}; in square brackets the paper's Table 2" if paper else caption, summary, greedy),
+        Picture(base.name, ax.figure, "Agreement against the size of the sample"),
+        table_of_tests(tests_of(result)),
+        wide(
+            "With the best assignment / by Tucker's congruence",
+            summary,
+            lambda row: f"{row['pearson_optimal']:.3f} / {row['congruence']:.3f}",
+        ),
+        _counts(result),
+    ]
+    if study.truth is not None:
+        parts += [
+            wide(
+                "Correlation with the true loadings of the simulation",
+                summary,
+                lambda row: with_spread(row["truth"], row["truth_spread"], 3),
+            ),
+            _closest(summary),
+        ]
+    return parts
+
+
+def _closest(summary: pd.DataFrame) -> str:
+    best = summary.loc[summary.groupby("size", sort=False)["truth"].idxmax()]
+    places = [
+        f"{method} at {', '.join(share(size) for size in part['size'])}"
+        for method, part in best.groupby("method", sort=False)
+    ]
+    return f"Closest to the truth: {'; '.join(places)}."
+
+
+def _counts(result: Stability) -> Grid:
+    whole = result.table.assign(size="whole").rename(columns={"k_full": "n_components"})
+    parts = result.table.rename(columns={"k": "n_components"})
+    counts = pd.concat([chosen_counts(whole), chosen_counts(parts)])
+    caption = "Number of factors in the parts, median and range over splits (first: whole development set)"
+    return wide(caption, counts, count_cell)
+
+
+def diagnosis(
+    studies: Sequence[Study], design: Design, *, published: Mapping[str, str] = MappingProxyType({})
+) -> Path:
+    """Run the experiment on each study, and write tables, figures and the page ``diagnosis.md``.
+
+    `published` has a sentence for each study with the numbers of factors that a paper reports.
+    """
+    labels = {study.name: study.known_labels for study in studies}  # checked before anything is written
+    return on_each_study(
+        studies,
+        design,
+        lambda study: diagnostic_auc(
+            study.questionnaire,
+            labels[study.name],
+            methods=design.methods(METHODS),
+            sizes=design.sizes,
+            **design.run_parameters(study.name),
+        ),
+        partial(_diagnosis_section, sizes=design.sizes, published=published),
+        name="diagnosis",
+        title="Diagnosis: how well scores predict as samples get smaller",
+        setting=_diagnosis_setting(design),
+        measure="the area",
+    )
+
+
+def _diagnosis_setting(design: Design) -> str:
+    without_items = design.names and "items" not in design.names
+    all_items = "" if without_items else "“All items” uses the answers themselves."
+    splits = "One split" if design.n_splits == 1 else f"{design.n_splits} splits"
+    chosen = how_chosen(design, joined=" and ") or "if there are any"
+    return f"""{splits} of each study into development and held-out participants (80/20, with confounds and
+    labels in proportion); a fifth of the development set for validation; training sets of
+    {", ".join(share(size) for size in design.sizes)} of the development set. Factors are learned from the
+    training participants only, {chosen}; validation and held-out participants are scored with fixed
+    loadings. For each label, a logistic regression (ℓ2, balanced classes, standardised scores) is tuned on
+    the validation participants and evaluated on the held-out ones, the same for every method and size.
+    {all_items} {about_tests(design)}"""
+
+
+def _diagnosis_section(
+    study: Study, result: DiagnosticAUC, base: Path, *, sizes: Sequence[float], published: Mapping[str, str]
+) -> list[Block]:
+    summary, both = result.summary(), (max(sizes), min(sizes))
+    result.table.to_csv(f"{base}.csv", index=False, float_format="%.4g")
+    ax: Any = by_sample_size(summary, "auc", label="mean AUC")
+    ax.set_xlabel("training set, as a share of the development set")
+    ax.set_title(study.title, loc="left")
+
+    def area(row: Any) -> str:
+        return f"{row['auc']:.3f} ({row['low']:.3f}–{row['high']:.3f})"
+
+    without_factors = [METHODS[name].name for name in PREDICTORS if name not in FACTORIZATIONS]
+    counts = chosen_counts(result.table[~result.table["method"].isin(without_factors)])
+    labels = counted(result.table["label"].nunique(), "label")
+    return [
+        wide(
+            f"Area under the ROC curve, mean over {labels}, with the 95 % interval of its mean over splits",
+            summary,
+            area,
+        ),
+        Picture(base.name, ax.figure, "AUC against the size of the training set"),
+        table_of_tests(tests_of(result)),
+        published.get(study.name, ""),
+        wide("Number of factors chosen, median and range over splits", counts, count_cell),
+        wide(
+            "Penalty β chosen", chosen_counts(result.table[result.table["beta"].notna()], "beta"), count_cell
+        ),
+        _by_label(result, both),
+        _label_words(result, base),
+    ]
+
+
+def _label_words(result: DiagnosticAUC, base: Path) -> Block:
+    if tests_of(result).empty:
+        return ""
+    tests = result.tests(each_label=True)
+    tests.to_csv(f"{base}-label-tests.csv", index=False, float_format="%.4g")
+    lines = []
+    for other, part in tests.groupby("against", sort=False):
+        better, worse = ((part["verdict"] == word).sum() for word in ("better", "worse"))
+        lines.append(f"{other}: better in {better}, worse in {worse} of {len(part)}")
+    return Prose(
+        [
+            "For each label and size, with the false discovery rate over all of these tests, ICQF compared "
+            f"with {'; '.join(lines)} (",
+            Span("tests", link=f"{base.name}-label-tests.csv"),
+            ").",
+        ]
+    )
+
+
+def _by_label(result: DiagnosticAUC, sizes: Sequence[float]) -> Grid:
+    areas = result.by_label()
+    methods = list(dict.fromkeys(result.table["method"]))
+    columns = [(size, method) for size in sizes for method in methods if (size, method) in areas]
+    lines = [[str(label), *(f"{areas.loc[label, at]:.2f}" for at in columns)] for label in areas.index]
+    caption = f"Mean area for each label, trained on {share(sizes[0])} and on {share(sizes[1])}"
+    return Grid(caption, ["label", *(f"{method}, {share(size)}" for size, method in columns)], lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 import warnings
@@ -16,32 +17,36 @@ import pandas as pd
 from joblib import effective_n_jobs
 
 from icqf.analyses.factor_properties import hidden_fit
-from icqf.baselines.retention import RuleTable
+from icqf.baselines.retention import RULES, RuleTable, every_rule
 from icqf.data.settings import BETAS, parameter_error
 from icqf.data.study import Study
 from icqf.data.validate import EmptyRowsWarning
 from icqf.engines.choice import engine_of
 from icqf.engines.journal import WorkJournal
 from icqf.engines.parallel import spread_over
-from icqf.engines.progress import Stages
+from icqf.engines.progress import Progress, Stages
 from icqf.errors import Advice, InputError, InputWarning, concerns_users, counted
+from icqf.io.atomic import write_bytes
 from icqf.io.preregistration import read_preregistration
 from icqf.io.provenance import fingerprints_of, versions
 from icqf.io.study_files import StudyFiles
+from icqf.io.write import write_table
 from icqf.models.consensus import consensus, replication_probability
 from icqf.models.icqf import ICQF, scores_of_fit, warned_if_empty
 from icqf.models.icqfcv import FEWEST, ICQFCV
 from icqf.models.selection_rules import best_by_k
 from icqf.models.statement import StatedProblem
 from icqf.models.summary import refuse_swapped
-from icqf.report import Analysis, analyse
+from icqf.report import Analysis, Document, Section, analyse, report_of
+from icqf.report.sections.methods import preregistration_blocks
+from icqf.report.words import frozen
 from icqf.resampling.folds import units_of
 from icqf.resampling.hidden import HiddenFit
 from icqf.workflow.deviations import Compared, compared
-from icqf.workflow.naming import suggestions
-from icqf.workflow.options import StudyOptions, as_options
+from icqf.workflow.naming import suggestions, write_named
+from icqf.workflow.options import ScoreColumns, StudyOptions, as_options
 from icqf.workflow.read import jobs_for, read_study
-from icqf.workflow.select import rule_seconds, rules_of_study
+from icqf.workflow.results_folder import DECIMALS, write_folder
 
 Callback = Callable[[Any], object]
 
@@ -426,3 +431,144 @@ def _rows(fit: StudyFit) -> dict[str, Any]:
         "scored": int(fit.scores.notna().all(axis=1).sum()),
         "left_out": [{"n": n, "why": why, "then": then} for n, why, then in reasons if n],
     }
+
+
+def rules_of_study(
+    study: Study,
+    *,
+    search: ICQFCV | None = None,
+    seed: int = 0,
+    callback: Callable[[Progress], object] | None = None,
+) -> RuleTable:
+    """Apply every rule for the number of factors, the cross-validation first if there was one.
+
+    Constant items are left out. If no rule can use the answers, the table contains the reason instead of
+    numbers, so that a long run does not fail at the end.
+    """
+    answers = study.questionnaire.keyed_answers()
+    try:
+        rules = every_rule(answers.loc[:, answers.nunique() > 1], random_state=seed, callback=callback)
+    except InputError as error:
+        rules = RuleTable((), (("Rules of factor analysis", str(error)),))
+    return rules if search is None else rules.with_first(search.count_)
+
+
+def rule_seconds(n: int, m: int) -> dict[str, float]:
+    """Return what the rules take with answers of n participants to m items, by stage of `every_rule`."""
+    size = n * m / 1e6
+    slow = {
+        "Parallel analysis": 0.1 + 5 * size,
+        "NEST": 0.1 + 30 * size,
+        "Comparison data": 0.4 + 0.75 * size * m,
+    }
+    return {
+        f"Rule of factor analysis: {name}": slow.get(name, 0.1 + size) for name in RULES if RULES[name].run
+    }
+
+
+def write_rules(rules: RuleTable, path: Path, *, format: str | None = None) -> None:
+    """Write the table of the rules to `path`, and their curves to a JSON file of the same name."""
+    write_table(rules.table, path, format=format)
+    text = json.dumps(rules.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+    write_bytes(path.with_suffix(".json"), (text + "\n").encode())
+
+
+PLAN = "preregistration.toml"
+
+
+def write_results(
+    fit: StudyFit, folder: str | os.PathLike[str], *, tool: str = "fit", force: bool = False
+) -> list[str]:
+    """Write all results of a fit into `folder`, and return the names of the files.
+
+    If anything fails, the folder is unchanged. An existing results folder is replaced only with `force`, and
+    only if its results are of the same `tool`, the command; any other folder that is not empty is refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from icqf.datasets import demo_paths
+    >>> from icqf.workflow import fit_study, write_results
+    >>> answers, codebook = demo_paths()
+    >>> fit = fit_study(answers, codebook=codebook, n_components=2, beta=0.1, report=False)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     names = write_results(fit, f"{folder}/results")
+    >>> "scores.csv" in names, "model.icqf" in names
+    (True, True)
+    """
+    target = Path(folder)
+
+    def write(place: Path) -> None:
+        for writer in WRITERS:
+            writer(fit, place, target)
+
+    return write_folder(
+        *(target, tool, write),
+        lambda names: provenance_of(fit, outputs=names),
+        force=force,
+        inputs=fit.study.files,
+    )
+
+
+def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
+    form = fit.options.format
+    if fit.study.everyone is None:
+        write_table(fit.scores, place / f"scores.{form}", decimals=DECIMALS)
+    confounds = fit.model.confound_loadings_.rename_axis("item")
+    write_table(confounds, place / f"confound_loadings.{form}", decimals=DECIMALS)
+    if fit.search is not None:
+        write_table(fit.search.cv_results_, place / f"cv.{form}")
+
+
+def _rules(fit: StudyFit, place: Path, folder: Path) -> None:
+    if fit.rules is not None:
+        write_rules(fit.rules, place / f"rules.{fit.options.format}")
+
+
+def _config(fit: StudyFit, place: Path, folder: Path) -> None:
+    head, options = "# Repeat this run with: icqf fit --config config.toml --out NEW_FOLDER\n", fit.options
+    if fit.compared is not None:
+        plan = fit.compared.plan
+        options = replace(options, plan=folder / PLAN)
+        dropped = [name for name in plan.options if name not in options.to_dict()]
+        head += "".join(f'{name} = ""\n' for name in dropped if plan.options[name] not in ("", []))
+        (place / PLAN).write_text(plan.text, encoding="utf-8", newline="\n")
+        values = frozen(fit.compared.to_dict())
+        page = Document("Deviations from the plan", [], [Section("The plan", preregistration_blocks(values))])
+        (place / "deviations.md").write_text(page.as_markdown(), encoding="utf-8")
+    (place / "config.toml").write_text(head + options.to_toml(folder=folder), encoding="utf-8")
+
+
+def _named(fit: StudyFit, place: Path, folder: Path) -> None:
+    options, analysis = fit.options, fit.analysis if fit.options.report else None
+    fit.stages.begin("Writing the report, tables and figures" if options.report else "Writing the tables")
+    report = None
+    if analysis is not None:
+        followed = None if fit.compared is None else fit.compared.to_dict()
+        how: dict[str, Any] = {"with_participants": options.with_participants, "preregistration": followed}
+        report = report_of(analysis, **how)
+    jobs = jobs_for(options, fit.study.questionnaire)
+    write_named(place, fit.model, report, format=options.format, figures=options.figures, n_jobs=jobs)
+
+
+def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:
+    """Write the scores of a table read in parts to a Parquet file, in batches."""
+    if fit.study.everyone is None:
+        return
+    from icqf.workflow.score import write_scores  # with the models of visits and batteries
+
+    options = fit.options
+    write_scores(
+        place / "model.icqf",
+        options.answers,
+        place / "scores.parquet",
+        id=options.id,
+        missing_codes=options.missing_codes,
+        columns=ScoreColumns(intervals=False),
+    )
+
+
+# All outputs; a new one is another function of (fit, place, folder).
+WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [
+    *(_tables, _rules, _named, _scores_of_everyone, _config)
+]

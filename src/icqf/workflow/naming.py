@@ -26,10 +26,11 @@ from icqf.models.summary import (
     shown_names,
     suggested_names,
 )
-from icqf.report import Report, from_json, renamed, write_report
+from icqf.report import Report, draw_figure, from_json, renamed, write_report
 from icqf.report.document import FORMATS
 from icqf.report.fit_report import document_of
-from icqf.report.gallery import drawing
+from icqf.report.gallery import FORMATS as FIGURE_FORMATS
+from icqf.report.gallery import drawing, figure_bytes, figure_names
 from icqf.report.paper import write_paper_tables
 from icqf.workflow.results_folder import DECIMALS, PROVENANCE, files_in, refuse_file
 
@@ -293,3 +294,82 @@ def _rename_scores(path: Path, old: list[str], new: list[str], format: str) -> N
     if table.shape[1] != len(old) + 1:
         raise changed
     write_table(table.set_axis([table.columns[0], *new], axis=1), path, decimals=DECIMALS)
+
+
+@dataclass(frozen=True)
+class TriedNumber:
+    """A number of factors tried by a search, with its best penalty."""
+
+    n_components: int
+    beta: float
+    error: float
+    standard_error: float
+    chosen: bool
+
+
+def tried_numbers(folder: str | os.PathLike[str]) -> tuple[TriedNumber, ...]:
+    """Return the numbers of factors tried by the search of a results folder; empty without a search."""
+    model = provenance_in(Path(folder))["model"]
+    try:
+        return tuple(
+            TriedNumber(
+                int(row["n_components"]),
+                float(row["beta"]),
+                float(row["error"]),
+                float(row["standard_error"]),
+                int(row["n_components"]) == model["n_components"],
+            )
+            for row in model.get("tried", ())
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InputError(
+            "provenance.json: this does not describe a search.",
+            code="no-results",
+            remedy="Fit again, or restore the file.",
+        ) from None
+
+
+def plot_results(
+    folder: str | os.PathLike[str],
+    figure: str,
+    out: str | os.PathLike[str],
+    *,
+    columns: int | None = None,
+    items: int = 5,
+    factor: str | None = None,
+    dpi: int = 300,
+    force: bool = False,
+) -> Path:
+    """Draw one figure of a results folder (`icqf.report.figure_names`) into a file; its ending is the format.
+
+    `columns` is the width in columns of a journal, 85 or 178 mm; by default, whichever suits the figure.
+    """
+    folder, out = Path(folder), Path(out)
+    report = _report_in(folder)
+    format = out.suffix.lower().lstrip(".").replace("tiff", "tif")
+    if format not in FIGURE_FORMATS:
+        known = ", ".join(FIGURE_FORMATS)
+        raise InputError(f"{out}: figures are written as {known}; use one of these endings.")
+    refuse_file(out, force=force)
+    if not 50 <= dpi <= 2400:
+        raise InputError(f"dpi is {dpi}; choose a number between 50 and 2400.")
+    drawn = draw_figure(report, figure, columns=columns, items=items, factor=factor)
+    write_bytes(out, figure_bytes(drawn, format, dpi=dpi))
+    return out
+
+
+def figures_of(folder: str | os.PathLike[str]) -> list[str]:
+    """Return the figures available for a results folder."""
+    return figure_names(_report_in(Path(folder)))
+
+
+def _report_in(folder: Path) -> Report:
+    provenance_in(folder)
+    report = report_in(folder)
+    if report is None:
+        raise InputError(
+            f"{folder}: the fit wrote no report, so no figures can be drawn.",
+            code="no-report",
+            remedy=Advice("Fit again with {report=}.", report=True),
+        )
+    return report

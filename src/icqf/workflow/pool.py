@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -18,6 +20,7 @@ from icqf.models.icqf import ICQF
 from icqf.plotting.style import correlation_cells, factor_names
 from icqf.report.blocks import Grid, Picture, Section
 from icqf.report.document import Document, made_by, write_document
+from icqf.resampling.matching import Match, match_factors
 from icqf.resampling.replication import FOUND
 from icqf.workflow.results_folder import DECIMALS, refuse_file
 
@@ -215,3 +218,32 @@ def _method(pooled: Pooled) -> list[str]:
             "straight line was extrapolated."
         )
     return texts
+
+
+METHODS = ("greedy", "optimal")
+SIMILARITIES = ("pearson", "congruence")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelPair:
+    """The matched factors of two models, with notes on the comparison."""
+
+    match: Match
+    notes: tuple[str, ...]
+
+
+def compare_models(
+    first: str | os.PathLike[str],
+    second: str | os.PathLike[str],
+    *,
+    method: Literal["greedy", "optimal"] = "greedy",
+    similarity: Literal["pearson", "congruence"] = "pearson",
+) -> ModelPair:
+    """Pair the factors of two model files by their loadings on the items they share, by `match_factors`."""
+    a, b = ICQF.load(first), ICQF.load(second)
+    items_a, items_b = a.codebook_.items, b.codebook_.items
+    match = match_factors(a, b, method=method, similarity=similarity)
+    keyed_a, keyed_b = ({item.name for item in items if item.reverse} for items in (items_a, items_b))
+    differ = [name for name in a.loadings_.index if name in keyed_a ^ keyed_b and name in b.loadings_.index]
+    note = f"Reversed in only one of the studies: {', '.join(map(str, differ))}."
+    return ModelPair(match, (note,) if differ else ())

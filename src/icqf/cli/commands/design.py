@@ -147,7 +147,7 @@ def stability(ctx: click.Context, **_: Any) -> None:
     Every method chooses its number of factors each time. Fits are stored in the folder, which icqf diagnosis
     may share.
     """
-    from icqf.workflow.stability import stability_experiment
+    from icqf.workflow.evaluation import stability_experiment
 
     evaluate(ctx, stability_experiment, options_of(ctx, StabilityOptions))
 
@@ -196,7 +196,7 @@ def diagnosis(ctx: click.Context, **_: Any) -> None:
     Factors are learned from the training participants only. Fits are stored in the folder, which icqf
     stability may share.
     """
-    from icqf.workflow.diagnosis import diagnosis
+    from icqf.workflow.evaluation import diagnosis
 
     evaluate(ctx, diagnosis, options_of(ctx, DiagnosisOptions))
 

@@ -107,7 +107,7 @@ def plot(
 
     Without FIGURE, list the available figures.
     """
-    from icqf.workflow.plot import figures_of, plot_results
+    from icqf.workflow.naming import figures_of, plot_results
 
     if figure is None:
         echo("\n".join(figures_of(results)))
@@ -302,7 +302,7 @@ def person(ctx: click.Context, out: Path | None, force: bool, quiet: bool, **_: 
 def compare(first: Path, second: Path, method: str, similarity: str, out: Path | None, force: bool) -> None:
     """Pair the factors of two models by their loadings on the items they share."""
     from icqf.io import write_table
-    from icqf.workflow.compare import compare_models
+    from icqf.workflow.pool import compare_models
     from icqf.workflow.results_folder import refuse_table
 
     if out is not None:

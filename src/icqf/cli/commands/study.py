@@ -120,7 +120,7 @@ def codebook(
     """
     from icqf.io import format_codebook
     from icqf.io.atomic import write_bytes
-    from icqf.workflow.codebook import guess_codebook
+    from icqf.workflow.check import guess_codebook
     from icqf.workflow.results_folder import refuse_file
 
     form = form or ("toml" if out is not None and out.suffix.lower() == ".toml" else "csv")
@@ -158,10 +158,15 @@ def select(ctx: click.Context, out: Path | None, force: bool, dry_run: bool, qui
     """
     from icqf.engines.progress import Stages
     from icqf.io import write_table
-    from icqf.workflow.fit import expected_seconds, predicted_hidden, select_study
+    from icqf.workflow.fit import (
+        expected_seconds,
+        predicted_hidden,
+        rules_of_study,
+        select_study,
+        write_rules,
+    )
     from icqf.workflow.read import jobs_for, read_study
     from icqf.workflow.results_folder import refuse_file, refuse_table
-    from icqf.workflow.select import rules_of_study, write_rules
 
     options = options_of(ctx, StudyOptions)
     if dry_run:
@@ -270,8 +275,7 @@ def fit(ctx: click.Context, out: Path, force: bool, top: int, dry_run: bool, qui
         with workers(jobs_for(options, study.questionnaire), NEEDED):
             announce(study, quiet=quiet, meter=meter)
             say(deviations, quiet=quiet)
-            from icqf.workflow.fit import fit_study
-            from icqf.workflow.results import write_results
+            from icqf.workflow.fit import fit_study, write_results
         fit = fit_study(options, study=study, checkpoint=meter.journal, callback=meter)
         names = write_results(fit, out, force=force)
     if quiet:

@@ -18,8 +18,15 @@ import numpy as np
 import pandas as pd
 
 from icqf.errors import InputError, shortened
-from icqf.io.readers.footer import footer_note, once_named, rows_of_footer
-from icqf.io.readers.header import ROW_NAMES_NOTE, ROWS, Header, find_header
+from icqf.io.readers.header import (
+    ROW_NAMES_NOTE,
+    ROWS,
+    Header,
+    find_header,
+    footer_note,
+    once_named,
+    rows_of_footer,
+)
 from icqf.io.readers.platforms import with_wordings
 from icqf.io.readers.table import (
     Table,

@@ -18,9 +18,16 @@ from numpy.typing import NDArray
 
 from icqf.data.settings import parameter_error
 from icqf.errors import InputError, counted, did_you_mean, listed
-from icqf.io.readers.footer import MOST as FOOTER
-from icqf.io.readers.footer import footer_note, once_named, rows_of_footer
-from icqf.io.readers.header import ROW_NAMES_NOTE, ROWS, Header, find_header
+from icqf.io.readers.header import MOST as FOOTER
+from icqf.io.readers.header import (
+    ROW_NAMES_NOTE,
+    ROWS,
+    Header,
+    find_header,
+    footer_note,
+    once_named,
+    rows_of_footer,
+)
 from icqf.io.readers.platforms import with_wordings
 from icqf.io.readers.table import (
     Table,
