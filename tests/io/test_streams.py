@@ -129,12 +129,12 @@ def stored(folder: Path, kind: str):
 def test_arrow_tables_give_the_same_numbers_in_every_pass(tmp_path, kind):
     stream = pickle.loads(pickle.dumps(open_stream(stored(tmp_path, kind), batch_rows=8)))
     assert stream.names == tuple(ANSWERS.columns) and stream.n_rows == 30 and not stream.whole
-    whole = np.array([[0, 4], [1, -128], [-128, 2]] * 10)
+    whole = np.array([[0, 4], [1, np.nan], [np.nan, 2]] * 10)
     for _ in range(2):
         batches = list(stream.batches())
         assert max(map(len, batches)) <= 8
-        got = np.concatenate([batch.matrix(["q1", "q2"], dtype=np.int8, missing=-128) for batch in batches])
-        assert got.dtype == np.int8 and got.flags.c_contiguous and np.array_equal(got, whole)
+        got = np.concatenate([batch.matrix(["q1", "q2"]) for batch in batches])
+        assert got.flags.c_contiguous and np.array_equal(got, whole, equal_nan=True)
     frame, rows = joined(stream)
     assert frame.equals(plain(ANSWERS))
     first = 11 if kind in ("folder", "dataset") else 30
@@ -235,25 +235,14 @@ def test_what_is_no_table_is_refused():
     )
 
 
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ([0, 300], "holds 300 in row 2, which is not a whole number between -127 and 127."),
-        ([0, 1.5], "holds 1.5 in row 2, which is not a whole number between -127 and 127."),
-        ([0, -128], "holds -128 in row 2, which is not a whole number between -127 and 127."),
-        (["often", None], "holds 'often', which is not a number. Code its answers as numbers"),
-    ],
-)
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_numbers_that_a_small_type_does_not_hold_are_refused(tmp_path, cells, said, ending):
+def test_text_among_numbers_is_refused(tmp_path, ending):
     file = tmp_path / f"a.{ending}"
-    frame = pd.DataFrame({"id": ["a", "b"], "q1": cells})
+    frame = pd.DataFrame({"id": ["a", "b"], "q1": ["often", None]})
     frame.to_parquet(file) if ending == "parquet" else frame.to_csv(file, index=False)
     (batch,) = open_stream(file).batches()
-    with pytest.raises(InputError) as error:
-        batch.matrix(["q1"], dtype=np.int8, missing=-128)
-    row = said if ending == "parquet" else said.replace("row 2", "row 3")
-    assert f"a.{ending}: the column 'q1' {row}" in str(error.value)
+    with pytest.raises(InputError, match="'q1' holds 'often', which is not a number"):
+        batch.matrix(["q1"])
 
 
 def test_any_number_is_a_double_with_nan_for_missing(tmp_path):

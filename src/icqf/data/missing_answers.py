@@ -38,12 +38,7 @@ def count_left_out(answered: Array, asked: Array | None = None) -> tuple[int, in
 
 
 def share_left_out(answered: Array, asked: Array | None = None) -> Array:
-    """Share of the items asked that each participant left out; NaN for those who answered nothing.
-
-    Parameters
-    ----------
-    answered, asked : bool arrays (n, m)
-        Which answers were given, and which items a participant was shown; by default, all.
+    """Share of the items asked (n, m) that each participant left out; NaN for those who answered nothing.
 
     Examples
     --------
@@ -76,25 +71,12 @@ def confound_tests(
 ) -> pd.DataFrame:
     """Test whether the share of answers left out depends on each confound.
 
-    Shares are ranked and compared with the ranks of a number (as in Spearman's correlation) or between
-    categories (as in the Kruskal-Wallis test). p-values come from 999 permutations of the participants; from
-    5 000 participants on, if there are no sites, from the χ² distribution. `p_adjusted` is the probability
-    that any of the confounds would come out as clearly if leaving out depended on none of them.
-
-    Parameters
-    ----------
-    share : array (n,)
-        Of answers left out, NaN for participants to ignore (`share_left_out`).
-    confounds : DataFrame (n, c)
-    units : array (n,), optional
-        Families or sites (`independent_rows`).
-
-    Returns
-    -------
-    DataFrame
-        By confound: ``n``, ``correlation`` of ranks (numbers), ``shares`` (mean share by category, those of
-        fewer than 20 members left out), ``p`` and ``p_adjusted``. Empty where fewer than five participants
-        left something out, or everybody left out as much.
+    Shares (n,), NaN for participants to ignore, are ranked and compared with the ranks of a number (as in
+    Spearman's correlation) or between categories (as in the Kruskal-Wallis test). p-values come from 999
+    permutations of the participants; from 5 000 participants on, if there are no sites (`units`), from the χ²
+    distribution. `p_adjusted` is the probability that any of the confounds would come out as clearly if
+    leaving out depended on none of them; `shares` are by category, without those of fewer than 20 members.
+    The table is empty where fewer than five participants left something out, or everybody as much.
 
     Examples
     --------

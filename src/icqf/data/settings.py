@@ -460,16 +460,9 @@ class Settings:
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, folder: Path | None = None, where: str = "") -> Self:
-        """Make the options from plain values, as in TOML or on a command line.
+        """Make the options from plain values, as in TOML or on a command line, such as ``"2-16"``.
 
-        Parameters
-        ----------
-        values : mapping
-            Option names and values; a text such as ``"2-16"`` or ``"age=5:21"`` is understood.
-        folder : Path, optional
-            Where relative paths start; None keeps them as they are.
-        where : str
-            The file that messages name; empty for none.
+        Relative paths start at `folder`, if it is given; `where` is the file that messages name.
         """
         plain: dict[str, Any] = {}
         known = options_in(cls)

@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,6 @@ MOST_BINS = 8  # on auto
 VISITS_IN_BIN = 100  # aimed at on auto
 FEWEST_IN_BIN = 10  # participants
 FEWEST_ITEMS = 3
-WithinBin = Literal["mean", "first", "last"]
 WITHIN_BIN = choices_of("within_bin")
 BINNING = choices_of("binning")
 

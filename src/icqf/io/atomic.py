@@ -77,7 +77,7 @@ def recover(folder: str | os.PathLike[str]) -> None:
 
 def written() -> list[Path]:
     """Return the files and folders that this process has written and that still exist."""
-    return [path for path, known in _WRITTEN.items() if _identity(path) == known]
+    return [path for path, known in _WRITTEN.items() if identity(path) == known]
 
 
 def forget_written() -> None:
@@ -161,10 +161,11 @@ def _clear(own: Path) -> None:
 def _remember(target: Path, place: Path) -> None:
     """Record what is moved to `target`, unless it is part of an unfinished folder."""
     if not any(part.startswith(".") and part.endswith(".partial") for part in target.parts[:-1]):
-        _WRITTEN[target] = _identity(place)
+        _WRITTEN[target] = identity(place)
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return what a file is, whatever its name; None if it cannot be looked at."""
     try:
         about = path.stat()
     except OSError:

@@ -32,7 +32,15 @@ from icqf.io.readers.table import Table, item_columns, no_items, require_file
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import harmless, unharmed
 from icqf.screening.answer_words import means_no_answer, no_answer_values, plain
-from icqf.screening.missing_codes import USUAL_CODES, EndCode, code_in, end_codes, is_number, number
+from icqf.screening.missing_codes import (
+    USUAL_CODES,
+    EndCode,
+    as_number,
+    code_in,
+    end_codes,
+    is_number,
+    number,
+)
 from icqf.screening.ranges import Families, families_of
 from icqf.screening.value_counts import ValueCounts
 
@@ -476,10 +484,10 @@ def _number(cell: object, where: str, column: str) -> float | None:
     text = str(cell).strip()
     if not text:
         return None
-    try:
-        return float(text.replace(",", "."))
-    except ValueError:
-        raise InputError(f"{where}, column {column!r} holds the text {text!r}, not a number.") from None
+    value = as_number(text.replace(",", "."))
+    if value is None:
+        raise InputError(f"{where}, column {column!r} holds the text {text!r}, not a number.")
+    return value
 
 
 def _parts(cell: object, separators: str) -> list[str]:
@@ -501,17 +509,7 @@ def _pair(text: str, where: str) -> tuple[float, str]:
 
 @dataclass(frozen=True)
 class SuggestedCodebook:
-    """A guessed codebook, with remarks on what to confirm.
-
-    Parameters
-    ----------
-    items : tuple of Item
-        In the order of the table.
-    remarks : dict of str to str
-        What was guessed about an item, by its name.
-    notes : tuple of str
-        The same in a few sentences.
-    """
+    """A guessed codebook, in the order of the table, with remarks by item on what to confirm, and notes."""
 
     items: tuple[Item, ...]
     remarks: dict[str, str]

@@ -76,6 +76,14 @@ def code_in(text: object) -> float | str:
         return str(text)
 
 
+def as_number(value: Any) -> float | None:
+    """Return a number that may be written as text; None for anything else."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
 def is_number(value: object) -> bool:
     """Whether a missing code is a number rather than a text."""
     return isinstance(value, (int, float, np.number))

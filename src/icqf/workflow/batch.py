@@ -49,21 +49,11 @@ _UNUSABLE = (ValueError, OSError, ArithmeticError, MemoryError)
 class BatchResult:
     """The results of all instruments.
 
-    Attributes
-    ----------
-    table : DataFrame
-        One row per instrument that was fitted: ``name``, ``items``, ``subscales``, ``participants``,
-        ``missing`` (share of answers), ``k``, ``beta``, ``explained`` (share of variance), ``found_again``
-        (factors with a replication probability of one half or more) and ``expected_again`` (the sum of the
-        probabilities).
-    failures : dict of str to Exception
-        Instruments that could not be fitted, with the reason.
-    kept : tuple of str
-        Instruments that an earlier run had finished.
-    files : tuple of str
-        Files written in addition to the instruments' folders.
-    directions : dict of str to Warning
-        Warnings about items that run against the others, by instrument fitted now.
+    `table` has one row per instrument that was fitted; of its columns, ``missing`` is a share of answers,
+    ``explained`` one of variance, ``found_again`` counts factors with a replication probability of one half
+    or more, and ``expected_again`` is the sum of the probabilities. `kept` are instruments that an earlier
+    run had finished, `files` those beside their folders, `directions` warnings about items that run against
+    the others.
     """
 
     table: pd.DataFrame

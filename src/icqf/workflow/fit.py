@@ -53,34 +53,11 @@ Callback = Callable[[Any], object]
 
 @dataclass(frozen=True, eq=False)
 class StudyFit:
-    """A fitted study.
+    """A fitted study: the model of all participants, their scores by id, and what else was asked for.
 
-    Parameters
-    ----------
-    options : StudyOptions
-        The options of the run.
-    study : Study
-        The data.
-    model : ICQF
-        The model, fitted to all participants.
-    scores : DataFrame of shape (n_participants, k)
-        Scores by participant id, empty for those who answered nothing.
-    search : ICQFCV or None
-        The cross-validation; None if there was nothing to choose.
-    warnings : tuple of Warning
-        Warnings of the fit.
-    started, seconds : datetime, float
-        When the run began, and how long it took.
-    rules : RuleTable or None
-        Results of the rules for the number of factors, if requested.
-    hidden : HiddenFit or None
-        How well hidden answers are predicted; None if participants or items are too few.
-    stated : StatedProblem or None
-        The answers as a problem for the engine.
-    stages : Stages
-        Tells a callback what is being done.
-    compared : Compared or None
-        The fit compared with its preregistered plan.
+    `search` is None if there was nothing to choose, `hidden` (how well hidden answers are predicted) if
+    participants or items are too few, `rules` and `compared` unless they were requested. `stages` tells a
+    callback what is being done.
     """
 
     options: StudyOptions

@@ -326,16 +326,10 @@ def _who_and_when(table: Table, options: LongitudinalOptions) -> tuple[str, str]
 
 @dataclass(frozen=True, eq=False)
 class VisitsFit:
-    """A fitted study of repeated visits; see `icqf.workflow.StudyFit` for the other fields.
+    """A fitted study of repeated visits; see `icqf.workflow.fit.StudyFit`.
 
-    Attributes
-    ----------
-    courses : DataFrame
-        Each loading's course over age, with intervals if resamples were drawn.
-    scores : DataFrame
-        One row per participant and visit.
-    changes : LoadingChanges or None
-        The test whether loadings differ between visits: of a search that lets them, or of your settings.
+    `courses` are the loadings over age, with intervals if resamples were drawn; `scores` have one row per
+    participant and visit; `changes` is the test whether loadings differ between visits.
     """
 
     options: LongitudinalOptions

@@ -87,6 +87,7 @@ def write_named(
         write_report(place / "report.html", report)
 
 
+_NO_FIGURES = "no figures can be drawn"
 _COLUMNS = ("factor", "name", "top_items")
 
 
@@ -172,12 +173,7 @@ def check_report_file(folder: Path, path: Path, *, force: bool = False) -> None:
     provenance_in(folder)
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"{path}: a report is written as {', '.join(FORMATS)}; use one of these endings.")
-    if not (folder / "report.json").is_file():
-        raise InputError(
-            f"{folder}: the fit wrote no report, so {path.name} cannot be written.",
-            code="no-report",
-            remedy=Advice("Fit again with {report=}.", report=True),
-        )
+    _required_report(folder, f"{path.name} cannot be written")
     refuse_file(path, force=force)
 
 
@@ -345,7 +341,7 @@ def plot_results(
     `columns` is the width in columns of a journal, 85 or 178 mm; by default, whichever suits the figure.
     """
     folder, out = Path(folder), Path(out)
-    report = _report_in(folder)
+    report = _required_report(folder, _NO_FIGURES)
     format = out.suffix.lower().lstrip(".").replace("tiff", "tif")
     if format not in FIGURE_FORMATS:
         known = ", ".join(FIGURE_FORMATS)
@@ -360,15 +356,15 @@ def plot_results(
 
 def figures_of(folder: str | os.PathLike[str]) -> list[str]:
     """Return the figures available for a results folder."""
-    return figure_names(_report_in(Path(folder)))
+    return figure_names(_required_report(Path(folder), _NO_FIGURES))
 
 
-def _report_in(folder: Path) -> Report:
+def _required_report(folder: Path, otherwise: str) -> Report:
     provenance_in(folder)
     report = report_in(folder)
     if report is None:
         raise InputError(
-            f"{folder}: the fit wrote no report, so no figures can be drawn.",
+            f"{folder}: the fit wrote no report, so {otherwise}.",
             code="no-report",
             remedy=Advice("Fit again with {report=}.", report=True),
         )

@@ -78,15 +78,7 @@ def _site_model(path: Path) -> ICQF:
 
 
 def _site_names(files: Sequence[Path]) -> list[str]:
-    """Return the names of the sites: of their files, their folders, or their paths.
-
-    Examples
-    --------
-    >>> _site_names([Path("north.icqf"), Path("south.icqf")])
-    ['north', 'south']
-    >>> _site_names([Path("north/model.icqf"), Path("south/model.icqf")])
-    ['north', 'south']
-    """
+    """Return the names of the sites: of their files, their folders, or their paths."""
     stems = [path.stem for path in files]
     folders = [path.resolve().parent.name for path in files]
     for names in (stems, folders):

@@ -16,7 +16,7 @@ from typing import Any
 
 from icqf.data.questionnaire import Questionnaire
 from icqf.errors import Advice, InputError, listed
-from icqf.io.atomic import FULL, new_folder, no_room, recover, write_bytes
+from icqf.io.atomic import FULL, identity, new_folder, no_room, recover, write_bytes
 from icqf.io.formats import PARQUET, WRITABLE
 from icqf.io.provenance import fingerprints_of, versions
 from icqf.io.write import require_writer
@@ -139,27 +139,19 @@ def _refuse_foreign(folder: Path, tool: str) -> None:
 
 def _refuse_read(folder: Path, inputs: Iterable[Path | None]) -> None:
     """Refuse a folder that contains an input file, also under another name."""
-    inside, held = folder.resolve(), {_identity(folder / name) for name in files_in(folder)}
+    inside, held = folder.resolve(), {identity(folder / name) for name in files_in(folder)}
     for path in inputs:
         if path is None:
             continue
         parts = (each for each in path.rglob("*") if each.suffix.lower() in PARQUET) if path.is_dir() else ()
         for each in (path, *parts):
             places = (each.resolve(), each.parent.resolve() / each.name)
-            if any(place.is_relative_to(inside) for place in places) or _identity(each) in held - {None}:
+            if any(place.is_relative_to(inside) for place in places) or identity(each) in held - {None}:
                 raise InputError(
                     f"{folder}: the folder contains the input {each.name!r}, which would be lost.",
                     code="input",
                     remedy="Choose another folder.",
                 )
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_dev, about.st_ino
 
 
 def tool_of(folder: Path) -> str:

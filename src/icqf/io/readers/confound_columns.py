@@ -15,6 +15,7 @@ from icqf.errors import Advice, InputError, counted, listed
 from icqf.io.codebook import merged
 from icqf.io.readers.table import CONFOUNDS, Counts, Table, Tally
 from icqf.screening.answer_words import plain
+from icqf.screening.missing_codes import as_number
 
 MOST_SHOWN = 8
 Categories = tuple[Any, ...] | None
@@ -82,7 +83,7 @@ def _named(column: pd.Series, labels: Mapping[float, str]) -> pd.Series | None:
     names: dict[Hashable, str] = {}
     for value in present:
         text = alike.get(plain(value)) if isinstance(value, str) else labels.get(value)
-        if text is None and (coded := _as_number(value)) is not None:
+        if text is None and (coded := as_number(value)) is not None:
             text = labels.get(coded)
         if text is None:
             return None
@@ -146,7 +147,7 @@ def _category(
     value: Any, categories: tuple[Any, ...], labels: Mapping[float, str], numbers: Mapping[str, float]
 ) -> Any:
     """The category equal to a value or its label; None if there is none."""
-    code = _as_number(value)
+    code = as_number(value)
     label = labels.get(code) if code is not None else None
     for other in (value, code, label, numbers.get(plain(value)) if isinstance(value, str) else None):
         if other is None:
@@ -163,20 +164,13 @@ def _same(one: Any, other: Any) -> bool:
     return bool(one == other) and isinstance(one, str) == isinstance(other, str)
 
 
-def _as_number(value: Any) -> float | None:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return None
-
-
 def _unknown(
     name: str, values: list[Any], categories: tuple[Any, ...], count: int, source: str
 ) -> InputError:
-    numeric = all(_as_number(value) is not None for value in values) and len(values) <= len(categories)
+    numeric = all(as_number(value) is not None for value in values) and len(values) <= len(categories)
     texts = [number(value) for value in (sorted(values, key=float) if numeric else values)]
     known = [number(category) for category in categories]
-    coded = all(_as_number(category) is not None for category in categories) and len(texts) <= len(known)
+    coded = all(as_number(category) is not None for category in categories) and len(texts) <= len(known)
     codes = texts if numeric else sorted(known, key=float) if coded else []
     if codes:  # labels are not guessed, as users would copy a guess
         remedy: str = Advice(

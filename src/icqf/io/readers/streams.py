@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from icqf.data.frames import AnswersInParts, SomeAnswers
@@ -45,7 +44,6 @@ from icqf.io.readers.table import (
     require_file,
     require_package,
 )
-from icqf.screening.missing_codes import number
 
 BATCH_ROWS = 32768
 _AHEAD = 2  # batches that are unpacked in advance
@@ -78,44 +76,29 @@ class Batch:
             self.frame, self.source, self.rows, id=recognised_id(self.frame.columns), notes=self.notes
         )
 
-    def matrix(
-        self, names: Sequence[str], *, dtype: npt.DTypeLike = np.float64, missing: float = np.nan
-    ) -> np.ndarray:
-        """Return columns of numbers as an array (n, m) in C order.
-
-        `dtype` must represent every number exactly; `missing` stands for an empty cell, and no cell may hold
-        it.
-        """
-        kind = np.dtype(dtype)
-        columns = np.empty((len(names), len(self)), dtype=kind)
+    def matrix(self, names: Sequence[str]) -> np.ndarray:
+        """Return columns of numbers as an array (n, m) in C order; an empty cell is NaN."""
+        columns = np.empty((len(names), len(self)))
         for j, name in enumerate(names):
-            columns[j] = self._numbers(name, kind, missing)
+            columns[j] = self._numbers(name)
         return np.ascontiguousarray(columns.T)  # three times as fast as filling columns
 
-    def _numbers(self, name: str, dtype: np.dtype[Any], missing: float) -> np.ndarray:
+    def _numbers(self, name: str) -> Any:
         if isinstance(self.content, pd.DataFrame):
             column = self.content[name]
             if pd.api.types.is_numeric_dtype(column.dtype):  # true and false are 1 and 0
-                values = column.to_numpy(dtype=float, na_value=np.nan)
-                return self._exact(name, values, dtype, missing)
+                return column.to_numpy(dtype=float, na_value=np.nan)
         else:
             import pyarrow as pa
             import pyarrow.compute as pc
 
             cells = self.content.column(name)
-            if pa.types.is_integer(cells.type) and cells.type.to_pandas_dtype() == dtype:
-                filled = pc.fill_null(cells, pa.scalar(missing, cells.type)).to_numpy(zero_copy_only=False)
-                if np.count_nonzero(filled == dtype.type(missing)) == cells.null_count:
-                    return np.asarray(filled)
-            if pa.types.is_null(cells.type):
-                return np.full(len(self), missing, dtype=dtype)
             numeric = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal
             if any(each(cells.type) for each in numeric):
-                values = pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-                return self._exact(name, values, dtype, missing)
+                return pc.cast(cells, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         present = [cell for cell in self.frame[name] if not (pd.api.types.is_scalar(cell) and pd.isna(cell))]
         if not present:
-            return np.full(len(self), missing, dtype=dtype)
+            return np.nan
         cell = next((cell for cell in present if not _is_number(cell)), present[0])
         shown = shortened(repr(cell), _LONGEST)
         raise InputError(
@@ -124,25 +107,6 @@ class Batch:
             remedy="Code its answers as numbers, or leave the column out.",
             column=name,
         )
-
-    def _exact(self, name: str, values: np.ndarray, dtype: np.dtype[Any], missing: float) -> np.ndarray:
-        """The values as `dtype`; refuse one that it cannot represent, or that means missing."""
-        gaps = np.isnan(values)
-        with np.errstate(invalid="ignore"):
-            cast = np.where(gaps, missing, values).astype(dtype)
-        odd = np.flatnonzero(~gaps & ((cast != values) | (values == missing)))
-        if odd.size:
-            limits = f"exact in {dtype}"
-            if dtype.kind in "iu":
-                limits = f"a whole number between {np.iinfo(dtype).min + 1} and {np.iinfo(dtype).max}"
-            raise InputError(
-                f"{self.source}: the column {name!r} holds {number(values[odd[0]])} in row "
-                f"{self.rows[odd[0]]}, which is not {limits}.",
-                code="does-not-fit",
-                column=name,
-                row=int(self.rows[odd[0]]),
-            )
-        return cast
 
 
 def _is_number(cell: object) -> bool:
@@ -550,30 +514,6 @@ def _cells(
 # --- any table ----------------------------------------------------------------------------------------------
 
 
-class Stream(Protocol):
-    """A table that can be read several times, batch by batch.
-
-    `source` is its name, `names` are its columns, `n_rows` is its number of rows (None: unknown before it is
-    read), and `whole` is true if it had to be read at once.
-    """
-
-    @property
-    def source(self) -> str: ...
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    @property
-    def n_rows(self) -> int | None: ...
-
-    @property
-    def whole(self) -> bool: ...
-
-    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
-        """Read the table from its beginning: these columns in order, or all."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class WholeStream:
     """A table in memory, such as from a format that cannot be read in parts, in batches."""
@@ -602,6 +542,11 @@ class WholeStream:
             part = slice(start, start + self.batch_rows)
             cells = frame.iloc[part].reset_index(drop=True)
             yield Batch(self.source, self.table.rows[part], cells, self.table.notes)
+
+
+# A table that can be read several times, batch by batch. `source` is its name, `names` are its columns,
+# `n_rows` is its number of rows (None: unknown before it is read); it is `whole` if it was read at once.
+Stream = ArrowStream | TextStream | WholeStream
 
 
 def open_stream(

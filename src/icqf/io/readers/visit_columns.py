@@ -16,7 +16,7 @@ from icqf.errors import Advice, InputError, counted
 from icqf.io.readers.table import Table, id_texts, names_of_ids, require_column
 from icqf.io.study_files import AND, LEAVE_OUT, StudyFiles
 from icqf.screening.answer_words import plain
-from icqf.screening.missing_codes import number
+from icqf.screening.missing_codes import as_number, number
 
 NAMES = (
     *("redcap_event_name", "redcap_repeat_instrument", "redcap_repeat_instance"),
@@ -86,7 +86,7 @@ def _matches(table: Table, column: str, value: str) -> np.ndarray:
     cells = table.frame[column]
     if value == "":
         return _texts(cells).eq("").to_numpy()
-    sought = _as_number(value)
+    sought = as_number(value)
     if sought is None:
         labels = table.described.get(column, Item(column)).labels
         sought = next((float(code) for code, text in labels if plain(text) == plain(value)), None)
@@ -101,13 +101,6 @@ def _matches(table: Table, column: str, value: str) -> np.ndarray:
 def _texts(cells: pd.Series) -> pd.Series:
     """The cells as text, numbers without ``.0``, empty ones as an empty text."""
     return cells.astype(object).where(cells.notna(), "").map(lambda cell: number(cell).strip())
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _shown(value: str) -> str:
@@ -126,7 +119,7 @@ def values_in(cells: pd.Series, *, most: int = MOST_VISITS) -> str:
 
 def _in_order(text: str) -> tuple[bool, bool, float, str]:
     """Sort numbers by size, then texts, then empty cells."""
-    value = _as_number(text)
+    value = as_number(text)
     return text == "", value is None, value or 0.0, text
 
 
@@ -212,7 +205,7 @@ def once_each(table: Table, identity: str | None, files: StudyFiles, visits: Seq
     columns = tuple(name for name in visits if name in table.frame.columns)
     if not columns and ids.duplicated().any():
         columns = tuple(visit_columns(table.frame, identity, ids))
-    keys = pd.DataFrame({"": ids, **{name: _texts(table.frame[name]) for name in columns}})
+    keys = _keys(table.frame, columns, ids)
     again = keys.duplicated(keep=False).to_numpy() & ids.ne("").to_numpy()
     if not again.any():
         return table
@@ -243,15 +236,19 @@ def last_of(keys: pd.DataFrame) -> np.ndarray:
     return np.flatnonzero(~keys.duplicated(keep="last"))
 
 
+def _keys(frame: pd.DataFrame, columns: Sequence[str], ids: pd.Series) -> pd.DataFrame:
+    """The participant and the visit of each row."""
+    return pd.DataFrame({"": ids, **{name: _texts(frame[name]) for name in columns}})
+
+
 def _doubled(frame: pd.DataFrame, columns: Sequence[str], ids: pd.Series) -> np.ndarray:
     """Which rows repeat a participant at one visit."""
-    keys = pd.DataFrame({"": ids, **{name: _texts(frame[name]) for name in columns}})
-    return keys.duplicated().to_numpy() & ids.ne("").to_numpy()
+    return _keys(frame, columns, ids).duplicated().to_numpy() & ids.ne("").to_numpy()
 
 
 def _named_rows(table: Table, ids: pd.Series, columns: Sequence[str], doubled: np.ndarray) -> str:
     """Say which participants have several rows, with the numbers of these rows."""
-    keys = pd.DataFrame({"": ids, **{name: _texts(table.frame[name]) for name in columns}})
+    keys = _keys(table.frame, columns, ids)
     same = keys.groupby(list(keys.columns), sort=False).ngroup().to_numpy()
     groups = list(dict.fromkeys(same[doubled].tolist()))
     parts = []
@@ -270,7 +267,7 @@ def visits_in(table: Table, column: str) -> list[str]:
     """
     require_column(table, column, "the visit")
     values = list(dict.fromkeys(text for text in _texts(table.frame[column]) if text))
-    if all(_as_number(value) is not None or _DATE.match(value) for value in values):
+    if all(as_number(value) is not None or _DATE.match(value) for value in values):
         values.sort(key=_in_order)
     return values
 
