@@ -53,7 +53,7 @@ def replication_experiment(studies: Sequence[Study], design: Design) -> Path:
         [
             row["method"],
             f"{row['k_a']:g} and {row['k_b']:g}",
-            with_spread(row["pearson"], row["pearson_spread"], 3),
+            with_spread(row["pearson"], row["pearson_spread"]),
             f"{row['pearson_sd']:.3f}",
             f"{row['pearson_optimal']:.3f}",
             f"{row['congruence']:.3f}",

@@ -78,7 +78,7 @@ class Meter:
         self.done, self.total = 0, 0
         self.drawn = not quiet and sys.stderr.isatty()
         self._progress = Progress(0, 0)
-        self._told = False  # whether anything was reported
+        self._reported = False  # whether anything was reported
         self._iteration = ""
         self._share = 0.0
         self._promised = False
@@ -116,13 +116,13 @@ class Meter:
         with self._lock:
             at_once = False
             if not hasattr(progress, "done"):
-                self._told, self._iteration = True, f"iteration {progress.iteration}"
+                self._reported, self._iteration = True, f"iteration {progress.iteration}"
             else:
                 old = self._progress
-                if (old.stage, old.what) != (progress.stage, progress.what) or not self._told:
+                if (old.stage, old.what) != (progress.stage, progress.what) or not self._reported:
                     self._begin(progress)
                     at_once = self.drawn or self.file is not None
-                self._told, self._iteration = True, ""
+                self._reported, self._iteration = True, ""
                 self._progress = progress
                 if progress.total:
                     self.done, self.total = progress.done, progress.total
@@ -202,8 +202,8 @@ class Meter:
 def fitting(what: str, bar: str, counted: str, when: str, best: str, *, width: int) -> str:
     """Return one line of progress, without the parts for which the terminal is too narrow."""
     for bar_, counted_, best_ in ((bar, counted, best), (bar, counted, ""), ("", counted, ""), ("", "", "")):
-        said = "; ".join(filter(None, (", ".join(filter(None, (counted_, when))), best_)))
-        line = " ".join(filter(None, (what if bar_ or not said else f"{what}:", bar_, said)))
+        text = "; ".join(filter(None, (", ".join(filter(None, (counted_, when))), best_)))
+        line = " ".join(filter(None, (what if bar_ or not text else f"{what}:", bar_, text)))
         if len(line) <= width:
             return line
     return (when or what)[:width]

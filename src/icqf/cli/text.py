@@ -205,9 +205,9 @@ def _replication(model: ICQF, name: str) -> str:
     if model.replication_ is None:
         return ""
     mine = {str(key): row for key, row in model.replication_.iterrows()}[name]
-    said = replication_in_words(float(mine["probability"]), float(mine["largest"]))
+    words = replication_in_words(float(mine["probability"]), float(mine["largest"]))
     fragile = mine["fragile"] and mine["largest"] <= ONE_ITEM
-    return f"; {'fragile: ' if fragile else ''}{said}"
+    return f"; {'fragile: ' if fragile else ''}{words}"
 
 
 def _scale(strong: list[str], items: dict[str, Item]) -> str:

@@ -135,7 +135,7 @@ def evaluate_study(
     # Checked once, for all participants: in a part of the study, a category may have few members.
     limit, ranges = parameters.pop("smallest_category"), parameters["confound_ranges"]
     ConfoundEncoder(ranges=ranges, smallest_category=limit).fit(study.questionnaire.confounds)
-    tell = Stages(callback, {COMPARING: _expected_seconds(options, study)})
+    stages = Stages(callback, {COMPARING: _expected_seconds(options, study)})
     planned = Design(
         out,
         n_components=options.n_components or "auto",
@@ -149,10 +149,10 @@ def evaluate_study(
         parameters=tuple(parameters.items()),
         random_state=options.seed,
         n_jobs=options.jobs,
-        callback=tell,
+        callback=stages,
         **design,
     )
-    tell.begin(COMPARING)
+    stages.begin(COMPARING)
     started, clock = datetime.now(UTC), time.perf_counter()
 
     def provenance() -> dict[str, Any]:
@@ -160,7 +160,7 @@ def evaluate_study(
 
     with shared_folder(out, tool, provenance, inputs=study.files):
         for number in first_looks(options.splits):
-            page = experiment([study], _begun(planned, number))
+            page = experiment([study], _with_splits(planned, number))
     return page
 
 
@@ -180,26 +180,20 @@ def _expected_seconds(options: StabilityOptions, study: Study) -> float:
 
 
 def first_looks(splits: int) -> list[int]:
-    """Return after how many splits a page is written.
-
-    Examples
-    --------
-    >>> first_looks(3), first_looks(30)
-    ([1, 3], [1, 3, 10, 30])
-    """
+    """Return after how many splits a page is written."""
     return [number for number in (1, 3, 10, 30, 100, 300) if number < splits] + [splits]
 
 
-def _begun(design: Design, number: int) -> Design:
+def _with_splits(design: Design, number: int) -> Design:
     """Return a design with so many splits, whose progress counts those of the whole design."""
-    tell, share = design.callback, design.n_splits / number
-    if tell is None:
+    callback, times = design.callback, design.n_splits / number
+    if callback is None:
         return replace(design, n_splits=number)
 
-    def told(progress: Progress) -> None:
-        tell(replace(progress, total=round(progress.total * share)))
+    def of_all(progress: Progress) -> None:
+        callback(replace(progress, total=round(progress.total * times)))
 
-    return replace(design, n_splits=number, callback=told)
+    return replace(design, n_splits=number, callback=of_all)
 
 
 Found = TypeVar("Found", bound=DiagnosticAUC | Stability)
@@ -207,25 +201,13 @@ WORDS = {"better": "ICQF better", "worse": "ICQF worse"}  # other verdicts are s
 
 
 def share(size: float) -> str:
-    """Return a share as a percentage.
-
-    Examples
-    --------
-    >>> share(0.8)
-    '80 %'
-    """
+    """Return a share as a percentage."""
     return f"{100 * size:g} %"
 
 
-def with_spread(mean: float, spread: float, digits: int = 2) -> str:
-    """Return a mean with its standard deviation over splits, if there were several.
-
-    Examples
-    --------
-    >>> with_spread(0.912, 0.034), with_spread(0.912, float("nan"))
-    ('0.91 (0.03)', '0.91')
-    """
-    return f"{mean:.{digits}f}" + (f" ({spread:.{digits}f})" if spread == spread else "")
+def with_spread(mean: float, spread: float) -> str:
+    """Return a mean with its standard deviation over splits, if there were several."""
+    return f"{mean:.3f}" + (f" ({spread:.3f})" if spread == spread else "")
 
 
 def prose(text: str) -> str:
@@ -267,13 +249,7 @@ def present(*blocks: Block) -> list[Block]:
 
 
 def candidates(design: Design) -> str:
-    """Return the candidates of cross-validation in words.
-
-    Examples
-    --------
-    >>> candidates(Design(Path("out")))
-    'k from 1 to 16, β from 0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5'
-    """
+    """Return the candidates of cross-validation in words."""
     ks, betas = design.n_components, ", ".join(f"{beta:g}" for beta in design.betas)
     if ks == "auto":
         return f"k around the number that parallel analysis suggests, β from {betas}"
@@ -283,13 +259,7 @@ def candidates(design: Design) -> str:
 
 
 def how_chosen(design: Design, *, joined: str = ", ") -> str:
-    """Return how the methods choose their number of factors.
-
-    Examples
-    --------
-    >>> how_chosen(Design(Path("out"), n_components=(2,), betas=(0.1,), names=("icqf",)))
-    'k and β by blockwise cross-validation (ICQF; k from 2, β from 0.1)'
-    """
+    """Return how the methods choose their number of factors."""
     runs = design.names or FACTORIZATIONS
     crossed = [title for name, title in (("icqf", "ICQF"), ("l1-nmf", "ℓ1-NMF")) if name in runs]
     parts = [f"k and β by blockwise cross-validation ({', '.join(crossed)}; {candidates(design)})"] * bool(
@@ -316,13 +286,7 @@ def about_tests(design: Design, what: str = "this sample") -> str:
 
 
 def in_each_split(design: Design) -> str:
-    """Return the beginning of a sentence about splits.
-
-    Examples
-    --------
-    >>> in_each_split(Design(Path("out"))), in_each_split(Design(Path("out"), n_splits=1))
-    ('In each of 30 splits', 'In one split')
-    """
+    """Return the beginning of a sentence about splits."""
     return "In one split" if design.n_splits == 1 else f"In each of {design.n_splits} splits"
 
 
@@ -520,7 +484,7 @@ def _stability_section(study: Study, result: Stability, base: Path, *, published
 
     def greedy(row: Any) -> str:
         theirs = paper.get(row["method"], {}).get(float(row.name))
-        text = with_spread(row["pearson"], row["pearson_spread"], 3)
+        text = with_spread(row["pearson"], row["pearson_spread"])
         return text + (f" [{theirs:.2f}]" if theirs is not None else "")
 
     caption = "Mean correlation of matched loadings, greedy (standard deviation over splits)"
@@ -540,7 +504,7 @@ def _stability_section(study: Study, result: Stability, base: Path, *, published
             wide(
                 "Correlation with the true loadings of the simulation",
                 summary,
-                lambda row: with_spread(row["truth"], row["truth_spread"], 3),
+                lambda row: with_spread(row["truth"], row["truth_spread"]),
             ),
             _closest(summary),
         ]

@@ -95,8 +95,8 @@ class People:
         beside = pd.DataFrame(index=now.answers.answers.index) if now.beside is None else now.beside
         more["informant"] = self.informant
         if self.informant in beside:
-            told = beside[self.informant].iloc[0]
-            more["informant"] = "" if pd.isna(told) else str(told)
+            informant = beside[self.informant].iloc[0]
+            more["informant"] = "" if pd.isna(informant) else str(informant)
         if self.norms is not None:
             own = beside[list(self.norms.by)]
             more |= {
@@ -123,11 +123,11 @@ def _alike(covariates: pd.DataFrame) -> str:
     """The covariates of one person in words, such as "age (9.4) and sex (male)"."""
     if covariates.isna().to_numpy().any():
         return ""
-    told = []
+    parts = []
     for name, value in covariates.iloc[0].items():
         size = pd.to_numeric(value, errors="coerce")
-        told.append(f"{name} ({value if pd.isna(size) else format(float(size), 'g')})")
-    return joined(told)
+        parts.append(f"{name} ({value if pd.isna(size) else format(float(size), 'g')})")
+    return joined(parts)
 
 
 def read_people(options: PersonOptions) -> People:
