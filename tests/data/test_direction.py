@@ -61,6 +61,11 @@ REVERSED = ("t0_3", "t1_7", "t1_8")
 # --- laws -------------------------------------------------------------------------------------------------
 
 
+def suspects_in(questionnaire):
+    """The items that run against the others, as a table indexed by item."""
+    return pd.DataFrame([vars(each) for each in find_reversed(questionnaire).suspects]).set_index("item")
+
+
 def test_reversed_items_are_found_with_strength_and_certainty(answers):
     keying = find_reversed(Questionnaire.of(answers))
     assert keying.looks_reversed == REVERSED
@@ -86,9 +91,9 @@ def test_the_standard_error_is_that_of_the_bootstrap(answers):
 
 def test_permuting_participants_and_items_changes_nothing(answers):
     rng = np.random.default_rng(1)
-    before = find_reversed(Questionnaire.of(answers)).to_frame()
+    before = suspects_in(Questionnaire.of(answers))
     rows, columns = rng.permutation(len(answers)), rng.permutation(answers.shape[1])
-    after = find_reversed(Questionnaire.of(answers.iloc[rows, columns])).to_frame()
+    after = suspects_in(Questionnaire.of(answers.iloc[rows, columns]))
     assert list(after.index) == [name for name in answers.columns[columns] if name in before.index]
     numbers = ["correlation", "low", "high"]
     pd.testing.assert_frame_equal(after.loc[before.index, numbers], before[numbers])
@@ -113,8 +118,8 @@ def test_reversing_in_the_codebook_is_reversing_the_answers(answers):
 def test_units_do_not_matter(answers):
     rng = np.random.default_rng(2)
     units, shifts = rng.uniform(0.5, 3, (2, answers.shape[1]))
-    before = find_reversed(Questionnaire.of(answers)).to_frame()
-    after = find_reversed(Questionnaire.of(answers * units + shifts)).to_frame()
+    before = suspects_in(Questionnaire.of(answers))
+    after = suspects_in(Questionnaire.of(answers * units + shifts))
     numbers = ["correlation", "low", "high", "found_again"]
     pd.testing.assert_frame_equal(after[numbers], before[numbers])
 

@@ -101,7 +101,8 @@ def copied_sheets(values: Array, answered: Array) -> Array | None:
         given = ValueCounts.of(np.where(answered[:, j], values[:, j].astype(float), np.nan))
         shares = dict(zip(given.values.tolist(), (given.counts / given.n).tolist(), strict=True))
         bits -= np.log2([shares.get(value, 1.0) for value in sheets[:, j].tolist()])
-    alike = np.array([_most_common(sheet[np.isfinite(sheet)]) for sheet in sheets])
+    answers = [sheet[np.isfinite(sheet)] for sheet in sheets]
+    alike = np.array([np.unique(own, return_counts=True)[1].max() / len(own) for own in answers])
     copied = (counts > 1) & (alike <= MOST_ALIKE) & (n * 2.0 ** (-bits / 2) < BY_CHANCE)
     place = place.reshape(-1)
     if not copied.any():
@@ -112,11 +113,6 @@ def copied_sheets(values: Array, answered: Array) -> Array | None:
     np.minimum.at(first, place, at)
     labels[at[chosen]] = first[place[chosen]]
     return np.unique(labels, return_inverse=True)[1]
-
-
-def _most_common(answers: Array) -> float:
-    """The share of the most frequent answer."""
-    return float(np.unique(answers, return_counts=True)[1].max() / len(answers))
 
 
 def together(groups: Array | None, sheets: Array | None) -> Array | None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from icqf.data.questionnaire import Draft, Item, match_names
 from icqf.errors import Advice, InputError, InputWarning, Note, counted, listed
@@ -328,12 +327,6 @@ class Keying:
         """Items that look reversed and are not declared so."""
         return tuple(suspect.item for suspect in self.suspects if not suspect.reversed)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return the suspects as a table indexed by item."""
-        columns = list(Suspect.__dataclass_fields__)
-        rows = [[getattr(suspect, name) for name in columns] for suspect in self.suspects]
-        return pd.DataFrame(rows, columns=columns).set_index("item")
-
 
 def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
     """Find the items that run against the others.
@@ -353,7 +346,7 @@ def find_reversed(draft: Draft, *, resamples: int = RESAMPLES) -> Keying:
             items[j].name,
             items[j].wording,
             *_interval(answers, j, against),
-            tuple(items[i].name for i in _most_opposed(answers, j, against)),
+            tuple(items[i].name for i in against[np.argsort(answers.R[j, against], kind="stable")]),
             scale=items[j].subscale if next(scaled for members, scaled in sets if j in members) else "",
             reversed=items[j].reverse,
             found_again=float(again[j]),
@@ -472,11 +465,6 @@ def _with_mean(answers: Answers, j: int, others: Indices) -> tuple[float, float]
 def _interval(answers: Answers, j: int, against: Indices) -> tuple[float, float, float]:
     r, error = _with_mean(answers, j, against)
     return r, max(r - 1.96 * error, -1.0), min(r + 1.96 * error, 1.0)
-
-
-def _most_opposed(answers: Answers, j: int, against: Indices) -> Indices:
-    order: Indices = against[np.argsort(answers.R[j, against], kind="stable")]
-    return order
 
 
 def _between(answers: Answers, a: Indices, b: Indices) -> float:

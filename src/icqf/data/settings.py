@@ -170,7 +170,8 @@ def visit_pairs(visit: Visit) -> tuple[tuple[str, str], ...]:
         parts = [visit]
     pairs: dict[str, str] = {}
     for part in parts:
-        column, *value = part.split("=", 1) if isinstance(part, str) else part if _is_pair(part) else ("",)
+        paired = isinstance(part, (list, tuple)) and len(part) == 2
+        column, *value = part.split("=", 1) if isinstance(part, str) else part if paired else ("",)
         if not value or not str(column).strip():
             raise parameter_error("visit", f" must be a column and its value, as in wave=1, not {part!r}.")
         name, cell = str(column).strip(), value[0]
@@ -179,10 +180,6 @@ def visit_pairs(visit: Visit) -> tuple[tuple[str, str], ...]:
         whole = isinstance(cell, float) and cell.is_integer()
         pairs[name] = "" if cell is None else str(int(cell) if whole else cell).strip()
     return tuple(pairs.items())
-
-
-def _is_pair(part: Any) -> bool:
-    return isinstance(part, (list, tuple)) and len(part) == 2
 
 
 def counts(value: Any) -> tuple[int, ...]:

@@ -149,11 +149,8 @@ def _write(path: str | os.PathLike[str], tensors: dict[str, np.ndarray]) -> None
 
 def _too_large(content: bytes | bytearray, tensors: Mapping[str, np.ndarray]) -> bool:
     words = sum(tensor.size for name, tensor in tensors.items() if name.endswith(".json"))
-    return len(content) > MOST_BYTES or _length_of_names(content) > _MOST_NAMES or words > _MOST_JSON
-
-
-def _length_of_names(content: bytes | bytearray) -> int:
-    return int.from_bytes(content[:8], "little")
+    names = int.from_bytes(content[:8], "little")
+    return len(content) > MOST_BYTES or names > _MOST_NAMES or words > _MOST_JSON
 
 
 def read_stored(path: str | os.PathLike[str]) -> StoredModel | StoredBattery | dict[str, Any]:

@@ -274,12 +274,12 @@ def _write_sav(table: pd.DataFrame, path: Path) -> None:
         used = {other.lower() for other in names}
         variants = [short, *(f"{short}_{i}" for i in range(1, len(names) + 1))]
         names.append(next(variant for variant in variants if variant.lower() not in used))
-    plain = table.assign(
-        **{name: table[name].astype(object).where(table[name].notna(), "").map(str) for name in _texts(table)}
-    )
-    plain = plain.assign(
-        **{name: plain[name].astype(float) for name in plain.columns if _is_flag(plain[name])}
-    )
+    plain = table.copy(deep=False)
+    for key, column in table.items():
+        if not pd.api.types.is_numeric_dtype(column.dtype):
+            plain[key] = column.astype(object).where(column.notna(), "").map(str)
+        elif pd.api.types.is_bool_dtype(column.dtype):
+            plain[key] = column.astype(float)
     try:
         pyreadstat.write_sav(plain.set_axis(names, axis=1), str(path), column_labels=list(table.columns))
         # On a full disk the library may silently write an incomplete file.
@@ -307,11 +307,3 @@ def _disk_is_full(path: Path) -> bool:
     except OSError as error:
         return error.errno in FULL
     return False
-
-
-def _texts(table: pd.DataFrame) -> list[str]:
-    return [name for name in table.columns if not pd.api.types.is_numeric_dtype(table[name].dtype)]
-
-
-def _is_flag(column: pd.Series) -> bool:
-    return bool(pd.api.types.is_bool_dtype(column.dtype))

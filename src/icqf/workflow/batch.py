@@ -134,8 +134,10 @@ def _run(
         if warning is not None:
             directions[instrument.name] = warning
     table = pd.DataFrame(list(rows.values()), columns=[*_TITLES, "expected_again"])
-    files = _write_summary(out, table, failures, title or options.answers.name, options)
-    return BatchResult(table, failures, tuple(kept), tuple(files), directions)
+    write_table(table.set_index("name"), out / f"{SUMMARY}.csv")
+    page = summary_page(table, failures, title=title or options.answers.name, linked=options.report)
+    files = (f"{SUMMARY}.csv", *(path.name for path in write_document(out / f"{SUMMARY}.html", page)))
+    return BatchResult(table, failures, tuple(kept), files, directions)
 
 
 def _finished(out: Path, options: StudyOptions) -> Journal:
@@ -191,16 +193,6 @@ def row_of(name: str, fit: StudyFit) -> dict[str, Any]:
         "found_again": None if chances is None else int((chances >= 0.5).sum()),
         "expected_again": None if chances is None else round(float(chances.sum()), 3),
     }
-
-
-def _write_summary(
-    out: Path, table: pd.DataFrame, failures: dict[str, Exception], title: str, options: StudyOptions
-) -> list[str]:
-    """Write the table, the page and its figure."""
-    write_table(table.set_index("name"), out / f"{SUMMARY}.csv")
-    page = summary_page(table, failures, title=title, linked=options.report)
-    written = write_document(out / f"{SUMMARY}.html", page)
-    return [f"{SUMMARY}.csv", *(path.name for path in written)]
 
 
 def summary_page(

@@ -402,7 +402,7 @@ def verdict(tests: pd.DataFrame, what: str) -> str:
 
 
 def _place(other: str, part: pd.DataFrame, *, sized: bool) -> str:
-    details = [f"at {_sizes(part['size'])}"] if sized else []
+    details = [f"at {', '.join(map(share, part['size']))}"] if sized else []
     if part["verdict"].iloc[0] in WORDS:
         amounts = sorted({f"{abs(value):.3f}" for value in part["difference"]})
         details.append(f"by {'–'.join(dict.fromkeys([amounts[0], amounts[-1]]))}")
@@ -429,10 +429,6 @@ def failures_words(failures: Sequence[str]) -> str:
         return ""
     number = "One fit was" if len(failures) == 1 else f"{len(failures)} fits were"
     return f"{number} not possible and left out: {failures[0]}{' (the first)' * (len(failures) > 1)}"
-
-
-def _sizes(sizes: Iterable[float]) -> str:
-    return ", ".join(share(size) for size in sizes)
 
 
 Published = Mapping[str, Mapping[str, Mapping[float, float]]]

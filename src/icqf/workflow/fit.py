@@ -443,9 +443,9 @@ def rule_seconds(n: int, m: int) -> dict[str, float]:
     }
 
 
-def write_rules(rules: RuleTable, path: Path, *, format: str | None = None) -> None:
+def write_rules(rules: RuleTable, path: Path) -> None:
     """Write the table of the rules to `path`, and their curves to a JSON file of the same name."""
-    write_table(rules.table, path, format=format)
+    write_table(rules.table, path)
     text = json.dumps(rules.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
     write_bytes(path.with_suffix(".json"), (text + "\n").encode())
 
@@ -495,11 +495,8 @@ def _tables(fit: StudyFit, place: Path, folder: Path) -> None:
     write_table(confounds, place / f"confound_loadings.{form}", decimals=DECIMALS)
     if fit.search is not None:
         write_table(fit.search.cv_results_, place / f"cv.{form}")
-
-
-def _rules(fit: StudyFit, place: Path, folder: Path) -> None:
     if fit.rules is not None:
-        write_rules(fit.rules, place / f"rules.{fit.options.format}")
+        write_rules(fit.rules, place / f"rules.{form}")
 
 
 def _config(fit: StudyFit, place: Path, folder: Path) -> None:
@@ -546,6 +543,4 @@ def _scores_of_everyone(fit: StudyFit, place: Path, folder: Path) -> None:
 
 
 # All outputs; a new one is another function of (fit, place, folder).
-WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [
-    *(_tables, _rules, _named, _scores_of_everyone, _config)
-]
+WRITERS: list[Callable[[StudyFit, Path, Path], None]] = [*(_tables, _named, _scores_of_everyone, _config)]

@@ -95,7 +95,6 @@ _COLUMNS = ("factor", "name", "top_items")
 class Rewritten:
     """A results folder that was rewritten."""
 
-    folder: Path
     names: tuple[str, ...]
     report: Report | None
     files: tuple[str, ...]
@@ -165,7 +164,7 @@ def rewrite_results(
         text = json.dumps(provenance, indent=2, ensure_ascii=False)
         (place / PROVENANCE).write_text(text + "\n", encoding="utf-8")
         files = tuple(sorted(path.name for path in place.iterdir()))
-    return Rewritten(folder, tuple(model.factor_names_), report, files)
+    return Rewritten(tuple(model.factor_names_), report, files)
 
 
 def check_report_file(folder: Path, path: Path, *, force: bool = False) -> None:

@@ -42,7 +42,6 @@ class Preview:
     names: tuple[str, ...]
     n_participants: int
     settled: bool
-    n_starts: int
 
 
 def preview_problem(options: StudyOptions) -> StatedProblem:
@@ -90,7 +89,7 @@ def preview(stated: StatedProblem, n_components: int, beta: float) -> Preview:
     loadings = pd.DataFrame(own[order].T, index=list(stated.items), columns=columns)
     shares = loadings.div(spans, axis=0)
     names = tuple(suggested_names(shares, stated.codebook.items))
-    return Preview(loadings, shares, names, problem.n, best.converged, len(found))
+    return Preview(loadings, shares, names, problem.n, best.converged)
 
 
 def named_like(found: Preview, model: ICQF) -> dict[str, str]:

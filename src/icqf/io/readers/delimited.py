@@ -8,7 +8,7 @@ import io
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -247,7 +247,8 @@ def find_delimiter(sample: str, source: str = "", *, one_column: bool = False) -
 
     A table of one column is refused unless `one_column`.
     """
-    lines = list(islice(_skip_blank(sample), 60))
+    filled = (line for line in io.StringIO(sample, newline="") if line.strip())
+    lines = list(islice(filled, 60))
     if len(lines) > 1 and not sample.endswith("\n"):
         lines = lines[:-1]
     best, best_score = "", (0.0, False, 0)
@@ -393,10 +394,6 @@ def _first_ragged(text: str, delimiter: str, width: int) -> tuple[int, int, int]
             return line + 1, len(cells), reader.line_num
         line = reader.line_num
     return None
-
-
-def _skip_blank(sample: str) -> Iterator[str]:
-    return (line for line in io.StringIO(sample, newline="") if line.strip())
 
 
 def _decimal_comma(sample: str) -> bool:

@@ -37,7 +37,8 @@ def read_statistical(path: Path) -> Table:
     check_header([str(name) for name in frame.columns], path.name)
     frame, notes = _without_letters(frame, meta.missing_user_values or {})
     items = tuple(_item(name, frame[name], meta) for name in frame.columns)
-    labelled = [item.name for item in items if item.labels and not _is_text(frame[item.name])]
+    numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name].dtype)}
+    labelled = [item.name for item in items if item.labels and item.name in numeric]
     return Table(
         frame=frame,
         source=path.name,
@@ -125,7 +126,3 @@ def _without_letters(
             notes.append(f"Column {name!r}: special missing values {each} were read as missing.")
         plain[name] = pd.to_numeric(frame[name].mask(marked))
     return frame.assign(**plain), tuple(notes)
-
-
-def _is_text(column: pd.Series) -> bool:
-    return not pd.api.types.is_numeric_dtype(column.dtype)
