@@ -33,7 +33,7 @@ OWN = (
 _MODULES = {
     name: module
     for module, names in {
-        "study": ("demo", "check", "codebook", "fit", "select"),
+        "study": ("demo", "app", "check", "codebook", "fit", "select"),
         "results": ("report", "plot", "score", "norms", "person", "describe", "show", "compare", "pool"),
         "several": ("longitudinal", "invariance", "batch", "meta", "crosswalk"),
         "design": ("shortform", "plan", "preregister", "stability", "diagnosis"),

@@ -437,12 +437,12 @@ def file(default: Any, help: str, **more: Any) -> Any:
     return option(default, help, take=path_of, file=True, **more)
 
 
-def like(kind: type[Settings], name: str, *, default: Any = None, **changes: Any) -> Any:
+def like(record: type[Settings], name: str, /, *, default: Any = None, **changes: Any) -> Any:
     """Declare an option as another record does, with `changes`; None keeps its default."""
-    (known,) = (each for each in fields(kind) if each.name == name)
+    (known,) = (each for each in fields(record) if each.name == name)
     return field(
         default=known.default if default is None else default,
-        metadata={"option": replace(options_in(kind)[name], **changes)},
+        metadata={"option": replace(options_in(record)[name], **changes)},
     )
 
 

@@ -307,14 +307,13 @@ class LongitudinalOptions(StudyOptions):
 class MetaOptions(StudyOptions):
     """The options of ``icqf meta``: those of `StudyOptions`, for all instruments of a battery."""
 
-    n_components: tuple[Any, ...] = option(
-        (),
-        "Number of factors of the instruments, or of each by name, such as mood=2 sleep=3-5; several are "
-        "compared.",
+    n_components: tuple[Any, ...] = like(
+        StudyOptions,
+        "n_components",
+        help="Number of factors of the instruments, or of each by name, such as mood=2 sleep=3-5; several "
+        "are compared.",
         take=counts_by_name,
         metavar="[NAME=]K",
-        usual="auto",
-        label="Number of factors",
     )
     compare: bool = option(
         True,
@@ -382,23 +381,13 @@ class StabilityOptions(StudyOptions):
         many=True,
         label="Methods",
     )
-    n_components: tuple[int, ...] = option(
-        (),
-        "Candidate numbers of factors, such as 2-16, or one fixed number. By default, those around the "
+    n_components: tuple[int, ...] = like(
+        StudyOptions,
+        "n_components",
+        help="Candidate numbers of factors, such as 2-16, or one fixed number. By default, those around the "
         "number suggested by parallel analysis.",
-        take=counts,
-        metavar="K",
-        usual="auto",
-        label="Number of factors",
     )
-    beta: tuple[float, ...] = option(
-        (),
-        "Candidate penalties.",
-        take=penalties,
-        metavar="NUMBER",
-        usual=" ".join(f"{beta:g}" for beta in BETAS),
-        label="Penalty β",
-    )
+    beta: tuple[float, ...] = like(StudyOptions, "beta", help="Candidate penalties.")
     sizes: tuple[float, ...] = option(
         TRAINING_SHARES,
         "Training sets, as shares of the development set.",
@@ -419,20 +408,20 @@ class StabilityOptions(StudyOptions):
 class DiagnosisOptions(StabilityOptions):
     """The options of ``icqf diagnosis``: those of `StabilityOptions`, and the diagnoses to predict."""
 
-    labels: tuple[str, ...] = option(
-        MISSING,
-        "Columns of diagnoses, coded 1 and 0; empty if unknown.",
-        take=texts,
-        metavar="COLUMN",
+    labels: tuple[str, ...] = like(
+        StabilityOptions,
+        "labels",
+        default=MISSING,
+        help="Columns of diagnoses, coded 1 and 0; empty if unknown.",
         missing="No column of diagnoses is given.",
         label="Diagnoses",
     )
-    methods: tuple[str, ...] = option(
-        PREDICTORS,
-        f"Methods to compare: {', '.join(PREDICTORS)}.",
+    methods: tuple[str, ...] = like(
+        StabilityOptions,
+        "methods",
+        default=PREDICTORS,
+        help=f"Methods to compare: {', '.join(PREDICTORS)}.",
         kind=OneOf(PREDICTORS),
-        many=True,
-        label="Methods",
     )
 
 
@@ -599,7 +588,6 @@ class CrosswalkOptions(Settings):
         take=one_text,
         metavar="NAME|FILE|PATTERN",
         missing="No questionnaire to start from is given.",
-        label="From",
     )
     to: str = option(
         MISSING,
@@ -607,7 +595,6 @@ class CrosswalkOptions(Settings):
         take=one_text,
         metavar="NAME|FILE|PATTERN",
         missing="No questionnaire to predict is given.",
-        label="To",
     )
     model: Path | None = file(
         None, "Model of the predicted questionnaire (icqf fit): its factors are predicted as well."
@@ -617,7 +604,6 @@ class CrosswalkOptions(Settings):
         "Columns such as sex and age, in which predictions are compared.",
         take=texts,
         metavar="COLUMN",
-        label="Compare groups by",
     )
     codebook: Path | None = like(StudyFiles, "codebook")
     dictionary: Path | None = like(StudyFiles, "dictionary")

@@ -1,10 +1,11 @@
-"""Commands about one study: a demo, checks, a codebook, the choice of the number of factors, a fit."""
+"""Commands about one study: a demo, the app, checks, a codebook, the choice of the number of factors, a fit."""
 
 from __future__ import annotations
 
 import webbrowser
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from icqf.cli.job import announce, job, job_options, only_show, say
 from icqf.cli.parsing import FILE, command, option_of, options_of, settings
 from icqf.cli.terminal import Meter, echo, write_data
 from icqf.cli.text import choice_text, model_text, no_structure, plan_text, rules_text, typed_names, worded
+from icqf.errors import InputError
 from icqf.io.study_files import StudyFiles
 from icqf.workflow.options import StudyOptions
 
@@ -363,3 +365,51 @@ def _show(fit: StudyFit, out: Path, names: list[str]) -> None:
         f"  icqf show {out / 'results' / 'model.icqf'} --all\n"
         f"  icqf score {out / 'results' / 'model.icqf'} {answers} --out new-scores.csv"
     )
+
+
+_NEEDED = {"starlette": "starlette", "uvicorn": "uvicorn", "python_multipart": "python-multipart"}
+
+
+@command(
+    "The whole analysis in a browser, on this computer.",
+    """icqf app
+    icqf app --folder ~/studies/runs --no-open""",
+)
+@click.option("--folder", type=FILE, default=Path("~/icqf-runs"), help="Folder for the runs.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port.  [default: 8765, or another free one]")
+@click.option("--open/--no-open", "opens", default=True, help="Open the browser.")
+@click.option(
+    "--limit", type=click.IntRange(1), metavar="MB", help="Largest file accepted.  [default: by memory]"
+)
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option(
+    "--allow-other-machines",
+    is_flag=True,
+    help="Allow a --host that other computers can reach: answers are then sent unencrypted.",
+)
+def app(
+    folder: Path, port: int | None, opens: bool, limit: int | None, host: str, allow_other_machines: bool
+) -> None:
+    """Check and fit a questionnaire's answers, read the report, and score participants, in the browser.
+
+    The app listens on this computer only, and your data never leave it. Every run is a folder with a
+    config.toml, with which icqf fit repeats it. Stop the app with Ctrl-C; a running fit continues.
+    """
+    absent = [package for module, package in _NEEDED.items() if find_spec(module) is None]
+    if absent:
+        raise InputError(f"The app needs {', '.join(absent)}; pip install 'icqf[app]'.")
+    from icqf.app.server import serve
+
+    def begin(address: Any) -> None:
+        echo(f"The app is at\n  {address.url}\nRuns are kept in {folder.expanduser()}. Stop it with Ctrl-C.")
+        if allow_other_machines:
+            echo(
+                "Warning: other computers can reach this app. Anyone who has the address with its token can "
+                "see and change everything in it, and nothing is encrypted.",
+                err=True,
+            )
+        if opens:
+            webbrowser.open(address.url_once)
+
+    most = None if limit is None else limit * 2**20
+    serve(folder, host=host, port=port, other_machines=allow_other_machines, limit=most, begin=begin)
