@@ -1,4 +1,4 @@
-"""Commands about one study: a demo, the app, checks, a codebook, the choice of the number of factors, a fit."""
+"""Commands about one study: demo, app, checks, a codebook, the choice of the number of factors, a fit."""
 
 from __future__ import annotations
 
