@@ -1,8 +1,8 @@
 """The program ``icqf``: finds its commands, and turns errors into a message and an exit code.
 
-A new command is a function in a module of ``icqf/cli/commands``, and its name in `OWN`; other packages add
-commands through the entry point group ``icqf.commands``. Commands import heavy modules inside functions, so
-that ``icqf --help`` starts at once.
+A new command is a function in a module of ``icqf/cli/commands``, with its name in `OWN` and `_MODULES`; other
+packages add commands through the entry point group ``icqf.commands``. Commands import heavy modules inside
+functions, so that ``icqf --help`` starts at once.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _MODULES = {
         "design": ("shortform", "plan", "preregister", "stability", "diagnosis"),
     }.items()
     for name in names
-}  # of commands that share one; any other has a module of its own name
+}
 COMMANDS = Registry(
     "icqf.commands",
-    {name: f"icqf.cli.commands.{_MODULES.get(name, name)}:{name}" for name in OWN},
+    {name: f"icqf.cli.commands.{_MODULES[name]}:{name}" for name in OWN},
     "a click command",
     "click:Command",
 )

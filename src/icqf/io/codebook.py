@@ -32,15 +32,7 @@ from icqf.io.readers.table import Table, item_columns, no_items, require_file
 from icqf.io.study_files import StudyFiles
 from icqf.io.write import harmless, unharmed
 from icqf.screening.answer_words import means_no_answer, no_answer_values, plain
-from icqf.screening.missing_codes import (
-    USUAL_CODES,
-    EndCode,
-    as_number,
-    code_in,
-    end_codes,
-    is_number,
-    number,
-)
+from icqf.screening.missing_codes import USUAL_CODES, EndCode, code_in, end_codes, is_number, number
 from icqf.screening.ranges import Families, families_of
 from icqf.screening.value_counts import ValueCounts
 
@@ -484,10 +476,10 @@ def _number(cell: object, where: str, column: str) -> float | None:
     text = str(cell).strip()
     if not text:
         return None
-    value = as_number(text.replace(",", "."))
-    if value is None:
-        raise InputError(f"{where}, column {column!r} holds the text {text!r}, not a number.")
-    return value
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise InputError(f"{where}, column {column!r} holds the text {text!r}, not a number.") from None
 
 
 def _parts(cell: object, separators: str) -> list[str]:
@@ -619,42 +611,3 @@ def _note(family: TextFamily) -> str:
     if family.order is None:
         return f"The answers to {items} are words whose order is not known: order them in the labels."
     return f"The answers to {items} are words, read in the order {family.order}: confirm the labels."
-
-
-def read_about(path: str | os.PathLike[str]) -> About:
-    """Read what is stated about a study: a TOML file with the fields of `icqf.data.About`.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from icqf.io import read_about
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "study.toml")
-    ...     _ = path.write_text('instrument = "SDQ"\\nlanguage = "en"\\nlicence = "cc-by-4.0"')
-    ...     read_about(path).licence
-    'CC-BY-4.0'
-    """
-    path = Path(path)
-    content = read_toml(path)
-    stated = content.get("about", content)
-    if not isinstance(stated, dict):
-        raise InputError(f"{path.name}: about must be a table, [about].")
-    about = About.of(stated, where=path.name)
-    for note in about.notes:
-        warnings.warn(InputWarning(f"{path.name}: {note}", code="licence"), stacklevel=2)
-    return about
-
-
-def codebook_and_about(files: StudyFiles) -> tuple[tuple[Item, ...] | None, About]:
-    """Return the entries of a study's codebook, and what it and the file that describes the study state.
-
-    A codebook states the table [about] of a TOML file, and its instrument if all items have the same.
-    """
-    entries, about = None, About()
-    if files.codebook is not None:
-        entries, instruments = items_and_instruments(files.codebook)
-        named = {instruments.get(item.name, "") for item in entries}
-        about = About.of({"instrument": named.pop()} if len(named) == 1 else {})
-        if files.codebook.suffix.lower() == ".toml" and "about" in read_toml(files.codebook):
-            about = about.updated(read_about(files.codebook))
-    return entries, about if files.about is None else about.updated(read_about(files.about))
