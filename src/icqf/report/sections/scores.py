@@ -163,8 +163,8 @@ def score_words(values: Values) -> list[str]:
 
 
 _MEANING = (
-    "None of this shows that a general factor (“p”) causes the answers. Scores cannot be negative, and many "
-    "are 0: participants without problems score 0 on every factor and those with many problems on several, "
+    "None of this shows that a general factor (“p”) causes the answers. Scores cannot be negative. Where "
+    "many are 0, participants without problems score 0 on every factor and those with many on several, "
     "which is enough to make scores correlate. Habits of answering, such as agreeing with everything, do the "
     "same. The factors of this model are free to correlate, and it needs no general factor to describe them."
 )
