@@ -195,7 +195,7 @@ def _section(norms: Norms, name: str, title: str) -> Section:
         groups = [each.name for each in norms.covariates if each.categories is not None]
         labels = [
             ", ".join(f"{by} {value}" for by, value in zip(groups, row, strict=True))
-            for row in fine[groups].itertuples(index=False)
+            for row in fine[groups].to_numpy(dtype=object)  # also where there are none
         ]
         with default_settings():
             panels = max(1, len(dict.fromkeys(labels)))
