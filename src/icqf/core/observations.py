@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +16,8 @@ Array = NDArray[Any]
 
 _CACHE_BYTES = 64 * 2**20  # tables up to this size are decoded to floats once, larger ones block by block
 _BLOCK_ROWS = 4096  # or more; large ones leave the processor's cache, small ones make many calls of NumPy
-_VERY_MANY = 2**18  # participants from which on blocks are larger, so that threads wait less for each other
+_VERY_MANY = 2**18  # participants from which on blocks are larger, so that threads wait less for Python
+_FREE_THREADED = not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def half_square(D: Array, weights: Array | None) -> float:
@@ -254,7 +256,7 @@ class Observations:
 
     @property
     def _rows_at_once(self) -> int:
-        return 2 * _BLOCK_ROWS if self.n >= _VERY_MANY else _BLOCK_ROWS
+        return 2 * _BLOCK_ROWS if self.n >= _VERY_MANY and not _FREE_THREADED else _BLOCK_ROWS
 
     def _table(self, rows: slice) -> tuple[Array, Array]:
         """Answers (B, m) of some participants, and which of them may be seen."""
