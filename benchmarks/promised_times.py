@@ -84,7 +84,8 @@ def main() -> None:
         for at, (name, words) in enumerate(studies(folder).items()):
             if sys.argv[1:] and not any(word in name for word in sys.argv[1:]):
                 continue
-            command = [sys.executable, "-c", RUN, *words, "--out", str(folder / f"out{at}")]
+            out = folder / f"out{at}{'.csv' if words[0] == 'select' else ''}"
+            command = [sys.executable, "-c", RUN, *words, "--out", str(out)]
             done = subprocess.run(command, capture_output=True, text=True)
             lines = [line for line in done.stdout.splitlines() if line.startswith('{"said"')]
             if done.returncode or not lines:
