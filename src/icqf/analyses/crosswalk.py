@@ -33,16 +33,13 @@ Ends = tuple[float, float, bool]  # lowest and highest score, and whether it is 
 LEVEL = 0.9  # of intervals
 LINKABLE = 0.866  # correlation from which half of the uncertainty is gone (Dorans 2004)
 WEAK = 0.5  # correlation below which a prediction is hardly better than the mean
-DIFFERENT = (
-    0.08  # root mean squared difference between groups, in standard deviations (Dorans and Holland 2000)
-)
+# Root mean squared difference between groups, in standard deviations (Dorans and Holland 2000).
+DIFFERENT = 0.08
 FEWEST = 60  # participants who answered both questionnaires
 WINDOW = 50  # fewest participants whose errors make an interval
 PROBABILITIES = (0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.975)  # of the errors that are kept
 FOLDS = 10
-SPENT = (
-    0.5  # most degrees of freedom of a regression, per participant: beyond, cross-validation is unreliable
-)
+SPENT = 0.5  # most degrees of freedom of a regression, per participant: beyond, its error is underestimated
 _ENOUGH = 0.8  # share of the target's items that make a sum
 _MOST_ROWS = 90  # of a table
 _STRENGTHS = np.append(10.0 ** np.arange(-3, 3.01, 0.5), np.inf)  # candidate penalties, per mean square
